@@ -1,0 +1,7 @@
+//! Floor 2: the intermediate representation, one data structure for every form between the CFG over variables and
+//! the code that has left SSA form, with its mirrors: print, parse, verify, interpret.
+
+pub mod effects;
+pub mod types;
+
+pub use types::*;

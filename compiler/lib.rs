@@ -1,0 +1,14 @@
+//! `atlc`: a compiler from the small language Atlas to native x86-64 Linux executables.
+//!
+//! ```text
+//! source → tokens → AST → HIR → CFG over variables → SSA → optimized SSA → critical edges split → parallel copies
+//!        → out of SSA → machine code over virtual registers → allocated machine code → bytes → object → executable
+//! ```
+//!
+//! The modules stand in floors; each imports only from lower ones (ARCHITECTURE.md has the picture and the decisions).
+
+pub mod emit;
+pub mod ir;
+pub mod semantics;
+pub mod support;
+pub mod x64;

@@ -1,0 +1,144 @@
+//! Source files and positions in them.
+//!
+//! A [`Span`] is a half-open range of byte offsets into one source file; [`Source::position`] turns an offset into the
+//! line and column that people read (both from 1, columns in characters, a tab is one, a byte-order mark is none).
+//! Cost: a span is 8 bytes; a position is found by binary search over the line starts plus one scan of its line.
+
+use std::fmt;
+
+/// A half-open range of byte offsets into the source file. `Span::NONE` means "no place in the source".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset behind the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// No place in the source, for what the compiler made up.
+    pub const NONE: Span = Span { start: u32::MAX, end: u32::MAX };
+
+    /// The bytes `start..end`.
+    pub fn new(start: usize, end: usize) -> Span {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// Is this the absent span?
+    pub fn is_none(self) -> bool {
+        self == Span::NONE
+    }
+
+    /// The smallest span that covers both; an absent one does not count.
+    pub fn to(self, other: Span) -> Span {
+        if self.is_none() {
+            return other;
+        }
+        if other.is_none() {
+            return self;
+        }
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    /// The empty span right behind this one.
+    pub fn after(self) -> Span {
+        Span { start: self.end, end: self.end }
+    }
+
+    /// As a range of indices into the text.
+    pub fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span::NONE
+    }
+}
+
+impl fmt::Debug for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_none() { f.write_str("?") } else { write!(f, "{}..{}", self.start, self.end) }
+    }
+}
+
+/// A line and a column as people count them: from 1, columns in characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One source file: its name as the user gave it, and its text.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The name as on the command line; errors show it unchanged.
+    pub name: String,
+    /// The text, with its byte-order mark if it has one.
+    pub text: String,
+    line_starts: Vec<u32>,
+}
+
+impl Source {
+    /// Indexes the lines of `text`. Texts must be shorter than 4 GiB.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
+        let (name, text) = (name.into(), text.into());
+        assert!(text.len() < u32::MAX as usize, "a source file must be shorter than 4 GiB");
+        let mut line_starts = vec![0];
+        line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
+        Source { name, text, line_starts }
+    }
+
+    /// How many lines the text has; a final line end opens no further line unless text follows.
+    pub fn line_count(&self) -> usize {
+        self.line_starts.len()
+    }
+
+    /// The line (from 1) that holds the byte offset.
+    pub fn line_of(&self, offset: u32) -> u32 {
+        self.line_starts.partition_point(|start| *start <= offset) as u32
+    }
+
+    /// The position of a byte offset. An offset within a character counts as that character.
+    pub fn position(&self, offset: u32) -> Position {
+        let offset = offset.min(self.text.len() as u32);
+        let line = self.line_of(offset);
+        let start = self.line_starts[line as usize - 1] as usize;
+        let before = &self.text.as_bytes()[start..offset as usize];
+        let mark = if start == 0 && self.text.starts_with('\u{feff}') { 1 } else { 0 };
+        let characters = before.iter().filter(|b| (**b & 0xC0) != 0x80).count() as u32;
+        Position { line, column: characters.saturating_sub(mark) + 1 }
+    }
+
+    /// The text of a line (from 1), without its line end.
+    pub fn line(&self, line: u32) -> &str {
+        let start = self.line_starts[line as usize - 1] as usize;
+        let end = self.line_starts.get(line as usize).map_or(self.text.len(), |next| *next as usize);
+        self.text[start..end].trim_end_matches(['\n', '\r']).trim_start_matches('\u{feff}')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_skip_the_mark() {
+        let source = Source::new("a", "\u{feff}ab\r\n\té x\n");
+        assert_eq!(source.position(3), Position { line: 1, column: 1 });
+        assert_eq!(source.position(4), Position { line: 1, column: 2 });
+        let x = source.text.find('x').unwrap() as u32;
+        assert_eq!(source.position(x), Position { line: 2, column: 4 });
+        assert_eq!(source.line(1), "ab");
+        assert_eq!(source.line(2), "\té x");
+    }
+}

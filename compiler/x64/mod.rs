@@ -1,0 +1,8 @@
+//! Floor 2: x86-64 machine code, over virtual or over physical registers, with its mirrors: print, verify, interpret.
+
+pub mod registers;
+pub mod runtime;
+pub mod types;
+
+pub use registers::*;
+pub use types::*;
