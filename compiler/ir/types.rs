@@ -14,7 +14,7 @@
 
 use crate::semantics::{BinaryOp, CompareOp, Scalar, UnaryOp};
 pub use crate::support::ids::{Block, FuncId, Inst, StrId, Value, Variable};
-use crate::support::span::Span;
+use crate::support::span::{Positions, Span};
 use cranelift_entity::{PrimaryMap, packed_option::PackedOption};
 use rustc_hash::FxHashMap;
 
@@ -476,6 +476,8 @@ pub struct Program {
     pub entry: FuncId,
     /// The string literals of `print`.
     pub strings: PrimaryMap<StrId, String>,
+    /// Where its spans are in the source, for run-time errors.
+    pub positions: Positions,
 }
 
 impl Op {

@@ -2,9 +2,14 @@
 //!
 //! A [`Span`] is a half-open range of byte offsets into one source file; [`Source::position`] turns an offset into the
 //! line and column that people read (both from 1, columns in characters, a tab is one, a byte-order mark is none).
-//! Cost: a span is 8 bytes; a position is found by binary search over the line starts plus one scan of its line.
+//! [`Positions`] is what a program carries on its way to machine code: it answers the same question for a span, whether
+//! the program came from a source file or from IR text that only names the positions.
+//!
+//! Cost: a span is 8 bytes; a position is found by binary search over the line starts, and by counting characters from
+//! the nearest checkpoint, so that a file of one long line costs no more than others.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// A half-open range of byte offsets into the source file. `Span::NONE` means "no place in the source".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,14 +83,19 @@ impl fmt::Display for Position {
     }
 }
 
+/// Every so many bytes of a text, the characters before them are known.
+const CHECKPOINT: usize = 256;
+
 /// One source file: its name as the user gave it, and its text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The name as on the command line; errors show it unchanged.
     pub name: String,
     /// The text, with its byte-order mark if it has one.
     pub text: String,
     line_starts: Vec<u32>,
+    /// How many characters start before byte `CHECKPOINT * n`.
+    checkpoints: Vec<u32>,
 }
 
 impl Source {
@@ -95,7 +105,17 @@ impl Source {
         assert!(text.len() < u32::MAX as usize, "a source file must be shorter than 4 GiB");
         let mut line_starts = vec![0];
         line_starts.extend(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i as u32 + 1));
-        Source { name, text, line_starts }
+        let mut checkpoints = vec![0];
+        for chunk in text.as_bytes().chunks(CHECKPOINT) {
+            checkpoints.push(checkpoints[checkpoints.len() - 1] + count_characters(chunk));
+        }
+        Source { name, text, line_starts, checkpoints }
+    }
+
+    /// How many characters start before the byte offset.
+    fn characters_before(&self, offset: usize) -> u32 {
+        let checkpoint = offset / CHECKPOINT;
+        self.checkpoints[checkpoint] + count_characters(&self.text.as_bytes()[checkpoint * CHECKPOINT..offset])
     }
 
     /// How many lines the text has; a final line end opens no further line unless text follows.
@@ -113,9 +133,8 @@ impl Source {
         let offset = offset.min(self.text.len() as u32);
         let line = self.line_of(offset);
         let start = self.line_starts[line as usize - 1] as usize;
-        let before = &self.text.as_bytes()[start..offset as usize];
         let mark = if start == 0 && self.text.starts_with('\u{feff}') { 1 } else { 0 };
-        let characters = before.iter().filter(|b| (**b & 0xC0) != 0x80).count() as u32;
+        let characters = self.characters_before(offset as usize) - self.characters_before(start);
         Position { line, column: characters.saturating_sub(mark) + 1 }
     }
 
@@ -127,9 +146,87 @@ impl Source {
     }
 }
 
+/// How many characters start in these bytes of UTF-8.
+fn count_characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| (**byte & 0xC0) != 0x80).count() as u32
+}
+
+/// Where the spans of a program are, as run-time errors show it. Cheap to clone.
+///
+/// A program from a source file asks the file. A program from IR text has spans into that text, and the positions that
+/// stand behind its instructions (`@3:9`), which are those of the file that it was once made from.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Positions(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+enum Kind {
+    #[default]
+    Unknown,
+    Source(Arc<Source>),
+    /// The position of each span by where the span starts, in order.
+    Table(Arc<[(u32, Position)]>),
+}
+
+impl Positions {
+    /// No span has a position: for programs that were made up.
+    pub fn unknown() -> Positions {
+        Positions(Kind::Unknown)
+    }
+
+    /// The positions in a source file.
+    pub fn of_source(source: &Source) -> Positions {
+        Positions(Kind::Source(Arc::new(source.clone())))
+    }
+
+    /// Positions by the start of a span; where a start recurs, the first counts.
+    pub fn of_pairs(mut pairs: Vec<(u32, Position)>) -> Positions {
+        pairs.sort_by_key(|(start, _)| *start);
+        pairs.dedup_by_key(|(start, _)| *start);
+        Positions(Kind::Table(pairs.into()))
+    }
+
+    /// Where the span starts, if that is known.
+    pub fn position(&self, span: Span) -> Option<Position> {
+        if span.is_none() {
+            return None;
+        }
+        match &self.0 {
+            Kind::Unknown => None,
+            Kind::Source(source) => Some(source.position(span.start)),
+            Kind::Table(pairs) => {
+                pairs.binary_search_by_key(&span.start, |(start, _)| *start).ok().map(|found| pairs[found].1)
+            }
+        }
+    }
+
+    /// The source file, if the program was made from one: for listings that show its lines.
+    pub fn source(&self) -> Option<&Source> {
+        match &self.0 {
+            Kind::Source(source) => Some(source),
+            Kind::Unknown | Kind::Table(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn positions_in_a_long_line() {
+        // Every character is two bytes, so that checkpoints fall into characters as well as between them.
+        let source = Source::new("a", format!("x\nab{}", "é".repeat(1000)));
+        for n in [0, 1, 2, 127, 128, 129, 500, 1000] {
+            assert_eq!(source.position(4 + 2 * n), Position { line: 2, column: 3 + n });
+        }
+        let positions = Positions::of_source(&source);
+        assert_eq!(positions.position(Span::new(2, 3)), Some(Position { line: 2, column: 1 }));
+        assert_eq!(positions.position(Span::NONE), None);
+        let pairs =
+            Positions::of_pairs(vec![(9, Position { line: 3, column: 1 }), (4, Position { line: 2, column: 7 })]);
+        assert_eq!(pairs.position(Span::new(4, 8)), Some(Position { line: 2, column: 7 }));
+        assert_eq!(pairs.position(Span::new(5, 8)), None);
+    }
 
     #[test]
     fn columns_count_characters_and_skip_the_mark() {

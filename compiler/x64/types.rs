@@ -15,7 +15,7 @@ use super::registers::{PReg, RegSet, VReg};
 use super::runtime::RuntimeFn;
 use crate::semantics::Scalar;
 pub use crate::support::ids::{Block, FuncId, Inst as IrInst, StrId, Value};
-use crate::support::span::Span;
+use crate::support::span::{Positions, Span};
 use cranelift_entity::{PrimaryMap, packed_option::PackedOption};
 use smallvec::SmallVec;
 
@@ -438,6 +438,8 @@ pub struct Program<R> {
     pub strings: PrimaryMap<StrId, String>,
     /// The source's name, as run-time errors show it.
     pub source_name: String,
+    /// Where its spans are in the source, for run-time errors.
+    pub positions: Positions,
 }
 
 /// Does an operand read its register, write it, or both?
