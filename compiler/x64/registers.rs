@@ -22,6 +22,11 @@ impl Reg for PReg {}
 const NAMES: [&str; 16] =
     ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
 
+const NAMES_32: [&str; 16] = [
+    "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d",
+    "r15d",
+];
+
 impl PReg {
     pub const RAX: PReg = PReg(0);
     pub const RCX: PReg = PReg(1);
@@ -54,6 +59,11 @@ impl PReg {
     /// Its 64-bit name.
     pub fn name(self) -> &'static str {
         NAMES[self.0 as usize]
+    }
+
+    /// The name of its lower half.
+    pub fn name_32(self) -> &'static str {
+        NAMES_32[self.0 as usize]
     }
 
     /// All but the stack pointer can hold values.

@@ -107,6 +107,16 @@ pub enum UnaryOp {
     Not,
 }
 
+impl UnaryOp {
+    /// Its mnemonic.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "neg",
+            UnaryOp::Not => "not",
+        }
+    }
+}
+
 /// Shifts and rotations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum ShiftOp {
@@ -258,6 +268,29 @@ pub enum TrapKind {
     Assert,
 }
 
+impl TrapKind {
+    /// All of them.
+    pub const ALL: [TrapKind; 3] = [TrapKind::Division, TrapKind::Index, TrapKind::Assert];
+
+    /// Its name in listings.
+    pub fn name(self) -> &'static str {
+        match self {
+            TrapKind::Division => "division",
+            TrapKind::Index => "index",
+            TrapKind::Assert => "assert",
+        }
+    }
+
+    /// The function of the runtime that reports it.
+    pub fn handler(self) -> RuntimeFn {
+        match self {
+            TrapKind::Division => RuntimeFn::TrapDivision,
+            TrapKind::Index => RuntimeFn::TrapIndex,
+            TrapKind::Assert => RuntimeFn::TrapAssert,
+        }
+    }
+}
+
 /// What an instruction does. Destinations first, as in Intel syntax.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Op<R> {
@@ -290,9 +323,10 @@ pub enum Op<R> {
     MulHigh { signed: bool, lo: R, hi: R, src: RegMem<R> },
     /// `cqo`: hi ← sign of lo; lo is rax, hi is rdx. Keeps the flags.
     SignExtend { hi: R, lo: R },
-    /// `idiv src`: lo ← hi:lo / src, hi ← the remainder; lo is rax, hi is rdx. Faults on zero and on overflow, so it stands
-    /// behind checks for both. With `Width::W32` the 32-bit form (after `cdq`).
-    Div { lo: R, hi: R, src: RegMem<R> },
+    /// `idiv src` or `div src`: lo ← hi:lo / src, hi ← the remainder; lo is rax, hi is rdx. Faults on zero and where the
+    /// quotient does not fit, so it stands behind checks for both. The 32-bit form reads the low halves (eax, edx and the
+    /// low 4 bytes of `src`) and zeroes the upper ones of what it writes.
+    Div { signed: bool, width: Width, lo: R, hi: R, src: RegMem<R> },
     /// `cmp lhs, rhs`.
     Cmp { width: Width, lhs: RegMem<R>, rhs: RegMemImm<R> },
     /// `cmp byte [lhs], imm`: compares a bool in memory.
@@ -593,7 +627,7 @@ impl<R: Copy> Op<R> {
                 visit(*hi, Role::Def, Constraint::Reg);
                 visit(*lo, Role::Use, Constraint::Reg);
             }
-            Op::Div { lo, hi, src } => {
+            Op::Div { lo, hi, src, .. } => {
                 visit(*lo, Role::Mod, Constraint::Reg);
                 visit(*hi, Role::Mod, Constraint::Reg);
                 src.for_each(Role::Use, visit);
@@ -678,7 +712,9 @@ impl<R: Copy> Op<R> {
                 hi: in_register(map(*hi, Role::Def, Constraint::Reg)),
                 lo: in_register(map(*lo, Role::Use, Constraint::Reg)),
             },
-            Op::Div { lo, hi, src } => Op::Div {
+            Op::Div { signed, width, lo, hi, src } => Op::Div {
+                signed: *signed,
+                width: *width,
                 lo: in_register(map(*lo, Role::Mod, Constraint::Reg)),
                 hi: in_register(map(*hi, Role::Mod, Constraint::Reg)),
                 src: src.map(Role::Use, map),
