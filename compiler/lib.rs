@@ -9,6 +9,7 @@
 
 pub mod emit;
 pub mod graph;
+pub mod execution;
 pub mod ir;
 pub mod semantics;
 pub mod support;
