@@ -8,8 +8,8 @@
 //! The modules stand in floors; each imports only from lower ones (ARCHITECTURE.md has the picture and the decisions).
 
 pub mod emit;
-pub mod graph;
 pub mod execution;
+pub mod graph;
 pub mod ir;
 pub mod semantics;
 pub mod support;
