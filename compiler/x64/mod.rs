@@ -4,6 +4,7 @@ pub mod print;
 pub mod registers;
 pub mod runtime;
 pub mod types;
+pub mod verify;
 
 pub use registers::*;
 pub use types::*;

@@ -2,22 +2,53 @@
 //!
 //! `Code<VReg>` and `Code<PReg>` are different types (see `types`), so a virtual register cannot reach the encoder.
 
-use cranelift_entity::entity_impl;
+use super::types::VRegData;
+use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 use std::fmt;
+use std::hash::Hash;
 
 /// A register of machine code: virtual before allocation, physical after it.
-pub trait Reg: Copy + Eq + fmt::Debug + fmt::Display {}
+pub trait Reg: Copy + Eq + Ord + Hash + fmt::Debug + fmt::Display {
+    /// Are registers of this kind the machine's own?
+    const PHYSICAL: bool;
+
+    /// Its number, dense from 0, as an index into tables.
+    fn dense_index(self) -> usize;
+
+    /// The physical register that it is, or that it is pinned to; `vregs` are those of its function.
+    fn fixed(self, vregs: &PrimaryMap<VReg, VRegData>) -> Option<PReg>;
+}
 
 /// A virtual register, printed `v3`. May be assigned many times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VReg(u32);
 entity_impl!(VReg, "v");
-impl Reg for VReg {}
+impl Reg for VReg {
+    const PHYSICAL: bool = false;
+
+    fn dense_index(self) -> usize {
+        self.index()
+    }
+
+    fn fixed(self, vregs: &PrimaryMap<VReg, VRegData>) -> Option<PReg> {
+        vregs[self].pinned
+    }
+}
 
 /// A general-purpose register by its hardware number, 0 to 15.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PReg(u8);
-impl Reg for PReg {}
+impl Reg for PReg {
+    const PHYSICAL: bool = true;
+
+    fn dense_index(self) -> usize {
+        self.0 as usize
+    }
+
+    fn fixed(self, _vregs: &PrimaryMap<VReg, VRegData>) -> Option<PReg> {
+        Some(self)
+    }
+}
 
 const NAMES: [&str; 16] =
     ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];

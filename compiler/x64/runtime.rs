@@ -61,6 +61,35 @@ impl RuntimeFn {
             RuntimeFn::TrapAssert => "atlrt_trap_assert",
         }
     }
+
+    /// How many arguments it takes; all go in registers.
+    pub fn argument_count(self) -> usize {
+        match self {
+            RuntimeFn::Eof => 0,
+            RuntimeFn::Free => 1,
+            RuntimeFn::PrintInt
+            | RuntimeFn::PrintBool
+            | RuntimeFn::Read
+            | RuntimeFn::TrapDivision
+            | RuntimeFn::TrapAssert => 2,
+            RuntimeFn::PrintStr => 3,
+            RuntimeFn::ArrayInt | RuntimeFn::ArrayBool | RuntimeFn::TrapIndex => 4,
+        }
+    }
+
+    /// Does it give a result in rax?
+    pub fn has_result(self) -> bool {
+        match self {
+            RuntimeFn::ArrayInt | RuntimeFn::ArrayBool | RuntimeFn::Read | RuntimeFn::Eof => true,
+            RuntimeFn::PrintInt
+            | RuntimeFn::PrintBool
+            | RuntimeFn::PrintStr
+            | RuntimeFn::Free
+            | RuntimeFn::TrapDivision
+            | RuntimeFn::TrapIndex
+            | RuntimeFn::TrapAssert => false,
+        }
+    }
 }
 
 /// The symbol of the program's body: `void atlas_entry(void)`, called by the runtime's `_start`.
