@@ -19,7 +19,7 @@ use crate::support::span::{Positions, Span};
 use cranelift_entity::{PrimaryMap, packed_option::PackedOption};
 use smallvec::SmallVec;
 
-/// The width of an operation. 32-bit ones zero the upper half of what they write.
+/// The width of an operation. 32-bit ones zero the upper half of what they write, which is always a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Width {
     W32,
@@ -542,6 +542,23 @@ impl<R: Copy> RegMem<R> {
         }
     }
 
+    /// As `for_each`, for what an operation of that width changes: only a register has its upper half zeroed by a 32-bit
+    /// one, so there it may not become a slot.
+    fn for_each_mod(&self, width: Width, visit: &mut impl FnMut(R, Role, Constraint)) {
+        match (self, width) {
+            (RegMem::Reg(reg), Width::W32) => visit(*reg, Role::Mod, Constraint::Reg),
+            (_, Width::W32 | Width::W64) => self.for_each(Role::Mod, visit),
+        }
+    }
+
+    /// As `map`, for what an operation of that width changes.
+    fn map_mod<S>(&self, width: Width, map: &mut impl FnMut(R, Role, Constraint) -> RegMem<S>) -> RegMem<S> {
+        match (self, width) {
+            (RegMem::Reg(reg), Width::W32) => RegMem::Reg(in_register(map(*reg, Role::Mod, Constraint::Reg))),
+            (_, Width::W32 | Width::W64) => self.map(Role::Mod, map),
+        }
+    }
+
     /// The register, if it is one.
     pub fn reg(self) -> Option<R> {
         match self {
@@ -598,13 +615,13 @@ impl<R: Copy> Op<R> {
                     StoreSource::Imm(_) => {}
                 }
             }
-            Op::Alu { dst, src, .. } => {
-                dst.for_each(Role::Mod, visit);
+            Op::Alu { width, dst, src, .. } => {
+                dst.for_each_mod(*width, visit);
                 src.for_each(visit);
             }
-            Op::Unary { dst, .. } => dst.for_each(Role::Mod, visit),
-            Op::Shift { dst, count, .. } => {
-                dst.for_each(Role::Mod, visit);
+            Op::Unary { width, dst, .. } => dst.for_each_mod(*width, visit),
+            Op::Shift { width, dst, count, .. } => {
+                dst.for_each_mod(*width, visit);
                 match count {
                     Count::Cl(reg) => visit(*reg, Role::Use, Constraint::Reg),
                     Count::Imm(_) => {}
@@ -682,13 +699,13 @@ impl<R: Copy> Op<R> {
                 Op::Lea { width: *width, dst: in_register(map(*dst, Role::Def, Constraint::Reg)), src: src.map(map) }
             }
             Op::Alu { op, width, dst, src } => {
-                Op::Alu { op: *op, width: *width, dst: dst.map(Role::Mod, map), src: src.map(map) }
+                Op::Alu { op: *op, width: *width, dst: dst.map_mod(*width, map), src: src.map(map) }
             }
-            Op::Unary { op, width, dst } => Op::Unary { op: *op, width: *width, dst: dst.map(Role::Mod, map) },
+            Op::Unary { op, width, dst } => Op::Unary { op: *op, width: *width, dst: dst.map_mod(*width, map) },
             Op::Shift { op, width, dst, count } => Op::Shift {
                 op: *op,
                 width: *width,
-                dst: dst.map(Role::Mod, map),
+                dst: dst.map_mod(*width, map),
                 count: match count {
                     Count::Imm(count) => Count::Imm(*count),
                     Count::Cl(reg) => Count::Cl(in_register(map(*reg, Role::Use, Constraint::Reg))),
