@@ -2,6 +2,7 @@
 //! the code that has left SSA form, with its mirrors: print, parse, verify, interpret.
 
 pub mod effects;
+pub mod random;
 pub mod types;
 
 pub use types::*;

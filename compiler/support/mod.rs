@@ -5,4 +5,5 @@ pub mod diagnostics;
 pub mod ids;
 pub mod internal;
 pub mod listing;
+pub mod random;
 pub mod span;
