@@ -2,7 +2,12 @@
 //! the code that has left SSA form, with its mirrors: print, parse, verify, interpret.
 
 pub mod effects;
+mod lex;
+pub mod parse;
+pub mod print;
 pub mod random;
+#[cfg(test)]
+mod tests;
 pub mod types;
 
 pub use types::*;
