@@ -1,3 +1,10 @@
 //! Floor 4: allocated machine code → bytes → ELF object → executable.
 
 pub mod code;
+pub mod external;
+pub mod link;
+pub mod object;
+pub mod output;
+
+/// The runtime, as an ELF object: `runtime/`, compiled by `build.rs`.
+pub static RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runtime.o"));

@@ -1,0 +1,61 @@
+//! Links with a linker of the user's choice, as a process of its own: `ld`, `mold`, `ld.lld`, or a C compiler as driver.
+//!
+//! The objects go to a temporary folder, the linker makes the executable there, and only a whole one takes the output's
+//! name. Cost: a process and some files; `link` does the same within this process.
+
+use super::link::{Input, LinkError};
+use super::output::{self, TemporaryFolder};
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Links objects with the program `linker` (a path, or a name that is looked up in `PATH`) into the executable `out`.
+///
+/// # Errors
+/// [`LinkError::External`], with what the linker said.
+pub fn link_with(linker: &Path, inputs: &[Input<'_>], out: &Path) -> Result<(), LinkError> {
+    let failed = |what: &str, error: &dyn fmt::Display| LinkError::External {
+        linker: linker.display().to_string(),
+        message: if what.is_empty() { error.to_string() } else { format!("{what}: {error}") },
+    };
+    let folder = TemporaryFolder::new().map_err(|error| failed("no temporary folder", &error))?;
+    let made = folder.path().join("out");
+    let mut command = Command::new(linker);
+    command.args(arguments(linker)).arg("-o").arg(&made);
+    for (index, input) in inputs.iter().enumerate() {
+        let path = folder.path().join(file_name(index, input.name));
+        std::fs::write(&path, input.bytes).map_err(|error| failed("cannot write its input", &error))?;
+        command.arg(path);
+    }
+    let result = command.stdin(Stdio::null()).output().map_err(|error| failed("it cannot be run", &error))?;
+    if !result.status.success() {
+        let said = String::from_utf8_lossy(if result.stderr.is_empty() { &result.stdout } else { &result.stderr });
+        return Err(failed(&result.status.to_string(), &said.trim_end()));
+    }
+    let bytes = std::fs::read(&made).map_err(|error| failed("it made no executable", &error))?;
+    output::write_atomically(out, &bytes, output::EXECUTABLE)
+        .map_err(|error| failed(&format!("cannot write {}", out.display()), &error))
+}
+
+/// What this linker must be told besides its inputs.
+fn arguments(linker: &Path) -> &'static [&'static str] {
+    let name = linker.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    // A version may follow the name of a compiler: gcc-14.
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    if stem == "rust-lld" || stem == "lld" {
+        // One program that plays several linkers must be told which.
+        &["-flavor", "gnu", "-static", "-z", "noexecstack"]
+    } else if ["cc", "gcc", "clang"].iter().any(|driver| stem == *driver || stem.ends_with(&format!("-{driver}"))) {
+        &["-nostdlib", "-static", "-Wl,-z,noexecstack"]
+    } else {
+        &["-static", "-z", "noexecstack"]
+    }
+}
+
+/// A file name that says in the linker's messages which input it is.
+fn file_name(index: usize, name: &str) -> String {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let plain: String =
+        base.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).take(100).collect();
+    format!("{index}-{plain}.o")
+}
