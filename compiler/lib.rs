@@ -11,6 +11,7 @@ pub mod emit;
 pub mod execution;
 pub mod graph;
 pub mod ir;
+pub mod isel;
 pub mod semantics;
 pub mod support;
 pub mod x64;
