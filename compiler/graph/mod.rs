@@ -2,3 +2,4 @@
 //! numbers and used for the IR and machine code alike.
 
 pub mod parallel_copy;
+pub mod random;

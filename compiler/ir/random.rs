@@ -24,6 +24,7 @@
 //! function's blocks for dominators, which keeps this free of the code that it tests.
 
 use super::types::*;
+use crate::graph::random::{self, Graph};
 use crate::semantics::{BinaryOp, CompareOp, Scalar, UnaryOp};
 use crate::support::random::Random;
 use crate::support::span::{Position, Positions, Span};
@@ -100,7 +101,6 @@ pub fn generate(seed: u64, shape: &Shape) -> Program {
     let mut functions = PrimaryMap::new();
     for number in 0..signatures.len() {
         let mut maker = Maker::new(&mut random, shape, &signatures, number, &mut spans, strings.len());
-        maker.draw_graph();
         maker.find_dominators();
         maker.fill();
         functions.push(maker.function);
@@ -167,6 +167,7 @@ impl<'a> Maker<'a> {
             .zip(types)
             .map(|(name, ty)| function.variables.push(VariableData { name: name.to_string(), ty, span: Span::NONE }))
             .collect();
+        let Graph { targets, headers } = random::draw(random, shape.blocks);
         Maker {
             random,
             shape,
@@ -175,8 +176,8 @@ impl<'a> Maker<'a> {
             spans,
             strings,
             function,
-            targets: Vec::new(),
-            headers: Vec::new(),
+            targets,
+            headers,
             idoms: Vec::new(),
             order: Vec::new(),
             defined: Vec::new(),
@@ -184,50 +185,6 @@ impl<'a> Maker<'a> {
             made: Vec::new(),
             variables,
         }
-    }
-
-    // ---- the graph ----
-
-    fn draw_graph(&mut self) {
-        let inner = self.random.between(1, self.shape.blocks.max(1));
-        let exit = inner + 1;
-        self.targets = vec![Vec::new(); inner + 2];
-        self.targets[0] = vec![1, exit];
-        for block in 1..=inner {
-            let count = match self.random.below(12) {
-                0 => 0,
-                1..=4 => 1,
-                _ => 2,
-            };
-            for edge in 0..count {
-                let target = match self.random.below(10) {
-                    0..=4 if edge == 0 => block + 1,
-                    0..=5 => (block + self.random.between(1, 4)).min(exit),
-                    6 => block,
-                    7 => self.random.between(1, exit),
-                    _ => self.random.between(block.saturating_sub(4).max(1), exit),
-                };
-                self.targets[block].push(target);
-            }
-            if count == 2 && self.random.chance(5) {
-                self.targets[block][1] = self.targets[block][0];
-            }
-        }
-        self.headers = vec![false; inner + 2];
-        for block in 1..=inner {
-            for target in self.targets[block].clone() {
-                if target <= block {
-                    self.headers[target] = true;
-                }
-            }
-        }
-        for block in 1..=inner {
-            if self.headers[block] {
-                let go_on = self.targets[block].first().copied().unwrap_or(exit);
-                self.targets[block] = vec![go_on, exit];
-            }
-        }
-        // Forcing a header's edges may have left headers that no backward edge reaches: harmless.
     }
 
     /// Dominators as sets, by iteration to the fixed point.
