@@ -12,6 +12,7 @@ pub mod execution;
 pub mod graph;
 pub mod ir;
 pub mod isel;
+pub mod opt;
 pub mod semantics;
 pub mod support;
 pub mod x64;
