@@ -9,6 +9,7 @@
 
 pub mod emit;
 pub mod execution;
+pub mod export;
 pub mod graph;
 pub mod ir;
 pub mod isel;
