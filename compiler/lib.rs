@@ -10,6 +10,7 @@
 pub mod emit;
 pub mod execution;
 pub mod export;
+pub mod fuzz;
 pub mod graph;
 pub mod ir;
 pub mod isel;

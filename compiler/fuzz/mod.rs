@@ -1,0 +1,3 @@
+//! Random programs against everything that can run them.
+
+pub mod generate;
