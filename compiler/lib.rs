@@ -7,6 +7,7 @@
 //!
 //! The modules stand in floors; each imports only from lower ones (ARCHITECTURE.md has the picture and the decisions).
 
+pub mod analysis;
 pub mod emit;
 pub mod execution;
 pub mod export;

@@ -6,6 +6,7 @@ mod lex;
 pub mod parse;
 pub mod print;
 pub mod random;
+mod resolve;
 #[cfg(test)]
 mod tests;
 pub mod types;

@@ -11,6 +11,7 @@
 
 use super::lex::{Token, tokens};
 use super::print::infer_form;
+use super::resolve::{Draft, Phi, complete};
 use super::types::*;
 use crate::semantics::{BinaryOp, CompareOp, Scalar, UnaryOp};
 use crate::support::diagnostics::{Code, Diagnostic};
@@ -31,7 +32,7 @@ pub const PHI_OPERANDS: Code = Code(904);
 pub const INCOMPLETE: Code = Code(905);
 
 /// After so many mistakes the reader gives up.
-const MAX_DIAGNOSTICS: usize = 50;
+pub(super) const MAX_DIAGNOSTICS: usize = 50;
 
 /// Numbers of values and blocks may leave gaps (removed things keep theirs), but no more than this plus the length of
 /// the text, so that a few bytes of text cannot ask for all memory.
@@ -53,7 +54,7 @@ pub fn parse(source: &Source) -> Result<Program, Vec<Diagnostic>> {
     let mut offset = 0;
     for line in source.text.split_inclusive('\n') {
         if let Err(diagnostic) = parser.line(line, offset) {
-            parser.diagnostics.push(diagnostic);
+            parser.diagnostics.push(*diagnostic);
         }
         if parser.diagnostics.len() >= MAX_DIAGNOSTICS {
             return Err(parser.diagnostics);
@@ -63,34 +64,11 @@ pub fn parse(source: &Source) -> Result<Program, Vec<Diagnostic>> {
     parser.finish(Span::new(offset, offset))
 }
 
-type Outcome<T> = Result<T, Diagnostic>;
+/// Boxed, as it is rare and large.
+type Outcome<T> = Result<T, Box<Diagnostic>>;
 
-/// A function with what can only be resolved later.
-struct Draft<'a> {
-    function: Function,
-    name_span: Span,
-    /// The block that instructions go into, until its terminator.
-    current: Option<Block>,
-    /// The block has its terminator.
-    ended: bool,
-    labelled: EntitySet<Block>,
-    /// Blocks that terminators name.
-    mentioned: Vec<(Block, Span)>,
-    phis: Vec<Phi>,
-    calls: Vec<(Inst, &'a str, Span)>,
-    /// The types of values that their definition gives away.
-    types: SecondaryMap<Value, Option<Type>>,
-    /// Values whose type is that of the operand.
-    same: Vec<(Operand, Value)>,
-    /// Which variable's version a value is.
-    names: Vec<(Value, &'a str)>,
-}
-
-struct Phi {
-    block: Block,
-    value: Value,
-    operands: Vec<(Operand, Block, Span)>,
-    span: Span,
+fn mistake(code: Code, span: Span, message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error(code, span, message))
 }
 
 struct Parser<'a> {
@@ -126,7 +104,7 @@ impl<'t, 'a> Tokens<'t, 'a> {
     }
 
     fn expected<T>(&self, what: &str) -> Outcome<T> {
-        Err(Diagnostic::error(MALFORMED, self.span(), format!("expected {what}")))
+        Err(mistake(MALFORMED, self.span(), format!("expected {what}")))
     }
 
     /// Takes the sign if it is next.
@@ -188,7 +166,7 @@ impl<'t, 'a> Tokens<'t, 'a> {
 
 impl<'a> Parser<'a> {
     fn line(&mut self, line: &'a str, offset: usize) -> Outcome<()> {
-        let mut cut = tokens(line, offset).map_err(|(span, why)| Diagnostic::error(MALFORMED, span, why))?;
+        let mut cut = tokens(line, offset).map_err(|(span, why)| mistake(MALFORMED, span, why))?;
         let comment = match cut.last() {
             Some((Token::Comment(text), _)) => Some(*text),
             _ => None,
@@ -217,14 +195,14 @@ impl<'a> Parser<'a> {
         tokens.at += 1;
         let (name, span) = tokens.name("the name of a form")?;
         if self.open {
-            return Err(Diagnostic::error(MALFORMED, start, "a form cannot be named within a function"));
+            return Err(mistake(MALFORMED, start, "a form cannot be named within a function"));
         }
         match Form::ALL.iter().find(|form| form.name() == name) {
             Some(form) => self.form = Some(*form),
             None => {
                 let names = Form::ALL.map(Form::name).join("`, `");
                 let error = Diagnostic::error(UNKNOWN, span, format!("there is no form `{name}`"));
-                return Err(error.help(format!("the forms are `{names}`")));
+                return Err(Box::new(error.help(format!("the forms are `{names}`"))));
             }
         }
         Ok(())
@@ -286,7 +264,7 @@ impl<'a> Parser<'a> {
 
     fn close(&mut self, span: Span) -> Outcome<()> {
         if !self.open {
-            return Err(Diagnostic::error(MALFORMED, span, "this `}` closes nothing"));
+            return Err(mistake(MALFORMED, span, "this `}` closes nothing"));
         }
         self.open = false;
         self.block_must_have_ended(span)
@@ -298,7 +276,7 @@ impl<'a> Parser<'a> {
             Some(block) if !draft.ended => {
                 draft.ended = true;
                 let message = format!("{block} does not end in `jump`, `branch`, `return` or `unreachable`");
-                Err(Diagnostic::error(INCOMPLETE, span, message))
+                Err(mistake(INCOMPLETE, span, message))
             }
             _ => Ok(()),
         }
@@ -307,7 +285,7 @@ impl<'a> Parser<'a> {
     fn label(&mut self, tokens: &mut Tokens<'_, 'a>, comment: Option<&'a str>) -> Outcome<()> {
         let span = tokens.span();
         if !self.open {
-            return Err(Diagnostic::error(MALFORMED, span, "a block must stand in a function"));
+            return Err(mistake(MALFORMED, span, "a block must stand in a function"));
         }
         let unended = self.block_must_have_ended(span);
         let block = self.block(tokens)?;
@@ -317,7 +295,7 @@ impl<'a> Parser<'a> {
             // What follows goes into the block all the same: one mistake, one diagnostic.
             draft.ended = false;
             draft.current = Some(block);
-            return Err(Diagnostic::error(DUPLICATE, span, format!("{block} stands here a second time")));
+            return Err(mistake(DUPLICATE, span, format!("{block} stands here a second time")));
         }
         let role = comment.and_then(|text| text.split_whitespace().next());
         let role = role.and_then(|name| Role::ALL.iter().find(|role| role.name() == name));
@@ -378,7 +356,7 @@ impl<'a> Parser<'a> {
                 self.budget = rest;
                 Ok(())
             }
-            None => Err(Diagnostic::error(MALFORMED, span, "this number leaves too large a gap behind the others")),
+            None => Err(mistake(MALFORMED, span, "this number leaves too large a gap behind the others")),
         }
     }
 
@@ -396,14 +374,14 @@ impl<'a> Parser<'a> {
 
     fn instruction(&mut self, tokens: &mut Tokens<'_, 'a>, span: Span, comment: Option<&'a str>) -> Outcome<()> {
         if !self.open {
-            return Err(Diagnostic::error(MALFORMED, span, "an instruction must stand in a function"));
+            return Err(mistake(MALFORMED, span, "an instruction must stand in a function"));
         }
         let draft = self.draft();
         let Some(block) = draft.current else {
-            return Err(Diagnostic::error(MALFORMED, span, "an instruction must stand in a block"));
+            return Err(mistake(MALFORMED, span, "an instruction must stand in a block"));
         };
         if draft.ended {
-            return Err(Diagnostic::error(MALFORMED, span, format!("{block} has ended before this line")));
+            return Err(mistake(MALFORMED, span, format!("{block} has ended before this line")));
         }
         let result = match tokens.peek() {
             Some(Token::Value(_)) => {
@@ -432,7 +410,7 @@ impl<'a> Parser<'a> {
         let op = self.op(tokens, &mut call)?;
         let ty = match result_type(&op) {
             ResultType::None if result.is_some() => {
-                return Err(Diagnostic::error(MALFORMED, at_operation, "this instruction gives no value"));
+                return Err(mistake(MALFORMED, at_operation, "this instruction gives no value"));
             }
             ResultType::Is(ty) => Some(ty),
             ResultType::None | ResultType::OfOperands | ResultType::OfCallee => None,
@@ -495,7 +473,7 @@ impl<'a> Parser<'a> {
         }
         let draft = self.draft();
         if !draft.function.blocks[block].insts.is_empty() {
-            return Err(Diagnostic::error(MALFORMED, start, "a phi must stand before the block's instructions"));
+            return Err(mistake(MALFORMED, start, "a phi must stand before the block's instructions"));
         }
         if draft.types[value].is_none() {
             draft.types[value] = Some(ty);
@@ -620,7 +598,7 @@ impl<'a> Parser<'a> {
                 Op::Print(args)
             }
             "assert" => Op::Assert(self.operand(tokens)?),
-            _ => return Err(Diagnostic::error(UNKNOWN, span, format!("there is no instruction `{name}`"))),
+            _ => return Err(mistake(UNKNOWN, span, format!("there is no instruction `{name}`"))),
         })
     }
 
@@ -782,133 +760,5 @@ fn name_definitions<'a>(draft: &mut Draft<'a>, inst: Inst, comment: &'a str) {
     let names = comment.split(',').map(str::trim);
     if names.clone().count() == defs.len() && names.clone().all(is_name) {
         draft.names.extend(defs.into_iter().zip(names).filter(|(_, name)| *name != "-"));
-    }
-}
-
-/// Checks the blocks of a function, gives the φs' operands to the edges, and settles types and variables.
-fn complete(draft: &mut Draft<'_>, diagnostics: &mut Vec<Diagnostic>) {
-    if draft.function.layout.is_empty() {
-        let message = format!("the function `{}` has no blocks", draft.function.name);
-        diagnostics.push(Diagnostic::error(INCOMPLETE, draft.name_span, message));
-        return;
-    }
-    let before = diagnostics.len();
-    for (block, span) in &draft.mentioned {
-        if !draft.labelled.contains(*block) {
-            diagnostics.push(Diagnostic::error(UNKNOWN, *span, format!("there is no block {block}")));
-            if diagnostics.len() >= MAX_DIAGNOSTICS {
-                return;
-            }
-        }
-    }
-    if diagnostics.len() > before {
-        return;
-    }
-    give_operands(draft, diagnostics);
-    settle_types(draft);
-    settle_variables(draft);
-}
-
-/// Makes the operands of φs arguments of edges. The first operand from a predecessor belongs to its first edge to the
-/// block, the second to its second.
-fn give_operands(draft: &mut Draft<'_>, diagnostics: &mut Vec<Diagnostic>) {
-    let mut edges: SecondaryMap<Block, Vec<(Block, usize)>> = SecondaryMap::new();
-    for block in &draft.function.layout {
-        for (number, edge) in draft.function.blocks[*block].term.edges().enumerate() {
-            edges[edge.target].push((*block, number));
-        }
-    }
-    // Of each edge into the block at hand, the place in `edges`.
-    let mut place: FxHashMap<(Block, usize), usize> = FxHashMap::default();
-    let mut of_block = None;
-    for phi in &draft.phis {
-        let into = &edges[phi.block];
-        if of_block != Some(phi.block) {
-            of_block = Some(phi.block);
-            place.clear();
-            let mut seen: FxHashMap<Block, usize> = FxHashMap::default();
-            for (at, (pred, _)) in into.iter().enumerate() {
-                let count = seen.entry(*pred).or_default();
-                place.insert((*pred, *count), at);
-                *count += 1;
-            }
-        }
-        let mut args: Vec<Option<Operand>> = vec![None; into.len()];
-        let mut seen: FxHashMap<Block, usize> = FxHashMap::default();
-        for (operand, pred, span) in &phi.operands {
-            let count = seen.entry(*pred).or_default();
-            match place.get(&(*pred, *count)) {
-                Some(at) => args[*at] = Some(*operand),
-                None => {
-                    let message = match count {
-                        0 => format!("{pred} has no edge to {}", phi.block),
-                        _ => format!(
-                            "{} has more operands from {pred} than {pred} has edges to {}",
-                            phi.value, phi.block
-                        ),
-                    };
-                    diagnostics.push(Diagnostic::error(PHI_OPERANDS, *span, message));
-                }
-            }
-            *count += 1;
-        }
-        if let Some(at) = args.iter().position(Option::is_none) {
-            let message = format!("{} has no operand from its predecessor {}", phi.value, into[at].0);
-            diagnostics.push(Diagnostic::error(PHI_OPERANDS, phi.span, message));
-        }
-        if diagnostics.len() >= MAX_DIAGNOSTICS {
-            return;
-        }
-        for ((pred, number), arg) in into.iter().zip(args) {
-            let edge = draft.function.blocks[*pred].term.edges_mut().nth(*number);
-            edge.expect("the edge was found in the terminator").args.extend(arg);
-        }
-    }
-}
-
-/// Passes types along copies and selections to values whose own definition does not tell; what nothing tells is an int.
-fn settle_types(draft: &mut Draft<'_>) {
-    let types = &mut draft.types;
-    let mut readers: FxHashMap<Value, SmallVec<[Value; 2]>> = FxHashMap::default();
-    let mut work: Vec<Value> = Vec::new();
-    for (source, destination) in &draft.same {
-        let ty = match source {
-            Operand::Value(source) => {
-                readers.entry(*source).or_default().push(*destination);
-                types[*source]
-            }
-            Operand::Int(_) => Some(Type::INT),
-            Operand::Bool(_) => Some(Type::BOOL),
-        };
-        if types[*destination].is_none() && ty.is_some() {
-            types[*destination] = ty;
-            work.push(*destination);
-        }
-    }
-    while let Some(value) = work.pop() {
-        for reader in readers.get(&value).into_iter().flatten() {
-            if types[*reader].is_none() {
-                types[*reader] = types[value];
-                work.push(*reader);
-            }
-        }
-    }
-    for (value, data) in draft.function.values.iter_mut() {
-        data.ty = draft.types[value].unwrap_or(Type::INT);
-    }
-}
-
-/// Makes the variables that names stand for. A name that values of different types bear stands for one variable each.
-fn settle_variables(draft: &mut Draft<'_>) {
-    let mut known: FxHashMap<(&str, Type), Variable> = FxHashMap::default();
-    let function = &mut draft.function;
-    for (value, name) in &draft.names {
-        let ty = function.values[*value].ty;
-        let variable = *known
-            .entry((name, ty))
-            .or_insert_with(|| function.variables.push(VariableData { name: name.to_string(), ty, span: Span::NONE }));
-        if function.values[*value].variable.is_none() {
-            function.values[*value].variable = Some(variable).into();
-        }
     }
 }

@@ -1,0 +1,7 @@
+//! Floor 3: facts about IR, computed when asked for and never stored in it.
+
+pub mod cfg;
+pub mod dominators;
+pub mod frontiers;
+pub mod liveness;
+pub mod loops;
