@@ -10,6 +10,7 @@
 pub mod analysis;
 pub mod emit;
 pub mod execution;
+pub mod explorer;
 pub mod export;
 pub mod fuzz;
 pub mod graph;

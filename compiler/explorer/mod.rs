@@ -1,0 +1,3 @@
+//! Floor 6: recorded listings → one self-contained HTML page.
+
+pub mod layout;
