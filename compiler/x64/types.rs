@@ -75,6 +75,20 @@ impl<R> From<RegMem<R>> for RegMemImm<R> {
     }
 }
 
+impl<R> TryFrom<RegMemImm<R>> for RegMem<R> {
+    type Error = i64;
+
+    /// The operand, or the value of the immediate that it is.
+    fn try_from(operand: RegMemImm<R>) -> Result<RegMem<R>, i64> {
+        match operand {
+            RegMemImm::Reg(reg) => Ok(RegMem::Reg(reg)),
+            RegMemImm::Slot(slot) => Ok(RegMem::Slot(slot)),
+            RegMemImm::Mem(address) => Ok(RegMem::Mem(address)),
+            RegMemImm::Imm(value) => Err(value),
+        }
+    }
+}
+
 /// Two-operand arithmetic that sets the flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum AluOp {
