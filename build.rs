@@ -1,4 +1,4 @@
-//! Compiles the runtime to the object that `atlc` embeds, and checks it.
+//! Generates the parser from `compiler/syntax/grammar.lalrpop`, and compiles the runtime to the object that `atlc` embeds.
 //!
 //! The runtime must link into any program with nothing but that program beside it: the only symbols that it may need are
 //! the program's body and its name, and only displacements may be left to fill in (one slice index in it would pull in a
@@ -23,12 +23,22 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("Cargo sets OUT_DIR"));
-    if let Err(message) = build_runtime(&out) {
+    if let Err(message) = build_parser(&out).and_then(|()| build_runtime(&out)) {
         for line in message.lines() {
             println!("cargo::error={line}");
         }
         std::process::exit(1);
     }
+}
+
+/// Makes the parser's tables from the grammar, only if the grammar has changed.
+fn build_parser(out: &Path) -> Result<(), String> {
+    lalrpop::Configuration::new()
+        .set_in_dir("compiler")
+        .set_out_dir(out)
+        .emit_rerun_directives(true)
+        .process()
+        .map_err(|error| format!("the parser cannot be made from its grammar: {error}"))
 }
 
 /// Compiles `runtime/` to `runtime.o`.
