@@ -38,7 +38,7 @@ pub fn draw(random: &mut Random, blocks: usize) -> Graph {
     let exit = inner + 1;
     let mut targets = vec![Vec::new(); inner + 2];
     targets[0] = vec![1, exit];
-    for block in 1..=inner {
+    for (block, edges) in targets.iter_mut().enumerate().take(exit).skip(1) {
         let count = match random.below(12) {
             0 => 0,
             1..=4 => 1,
@@ -52,25 +52,25 @@ pub fn draw(random: &mut Random, blocks: usize) -> Graph {
                 7 => random.between(1, exit),
                 _ => random.between(block.saturating_sub(4).max(1), exit),
             };
-            targets[block].push(target);
+            edges.push(target);
         }
         if count == 2 && random.chance(5) {
-            targets[block][1] = targets[block][0];
+            edges[1] = edges[0];
         }
     }
     // Every cycle has an edge that does not go forward in the numbers; its target counts down.
     let mut headers = vec![false; inner + 2];
-    for block in 1..=inner {
-        for target in &targets[block] {
+    for (block, edges) in targets.iter().enumerate() {
+        for target in edges {
             if *target <= block {
                 headers[*target] = true;
             }
         }
     }
-    for block in 1..=inner {
-        if headers[block] {
-            let on = targets[block].first().copied().unwrap_or(exit);
-            targets[block] = vec![on, exit];
+    for (edges, header) in targets.iter_mut().zip(&headers) {
+        if *header {
+            let on = edges.first().copied().unwrap_or(exit);
+            *edges = vec![on, exit];
         }
     }
     Graph { targets, headers }

@@ -1,5 +1,6 @@
 //! Floor 2: x86-64 machine code, over virtual or over physical registers, with its mirrors: print, verify, interpret.
 
+pub mod interpret;
 pub mod print;
 pub mod random;
 pub mod registers;

@@ -384,6 +384,11 @@ impl<'a, R: Reg> Walk<'a, R> {
                 }
                 return self.check_parallel(moves);
             }
+            Op::Alu { width: Width::W32, dst: RegMem::Slot(_) | RegMem::Mem(_), .. }
+            | Op::Unary { width: Width::W32, dst: RegMem::Slot(_) | RegMem::Mem(_), .. }
+            | Op::Shift { width: Width::W32, dst: RegMem::Slot(_) | RegMem::Mem(_), .. } => {
+                return Err("a 32-bit operation writes memory, whose upper half it would keep".to_string());
+            }
             Op::Shift { count, width, .. } => {
                 match count {
                     Count::Cl(reg) => self.expect_fixed(*reg, PReg::RCX, "a shift's count")?,

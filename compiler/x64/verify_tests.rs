@@ -171,6 +171,8 @@ fn operands() {
     refused(&one(add(RegMem::Reg(v(0)), RegMemImm::Imm(1 << 31))), "does not fit");
     assert_eq!(verify(&one(add(RegMem::Reg(v(0)), RegMemImm::Imm(-1 << 31)))), Ok(()));
     assert_eq!(verify(&one(Op::Imm { dst: RegMem::Reg(v(0)), value: i64::MIN })), Ok(()));
+    let narrow = Op::Alu { op: AluOp::Add, width: Width::W32, dst: RegMem::Mem(memory), src: RegMemImm::Imm(1) };
+    refused(&one(narrow), "32-bit operation writes memory");
     let bad = Address { base: None, index: Some((v(0), 3)), disp: 0 };
     refused(&one(Op::Lea { width: Width::W64, dst: v(1), src: bad }), "multiplied by 3");
     refused(&one(Op::Mov { dst: RegMem::Reg(v(0)), src: RegMem::Slot(Slot::Spill(0)) }), "does not exist");
