@@ -16,7 +16,7 @@ use core::arch::naked_asm;
 const BYTES: usize = 256 << 20;
 
 /// With less than this, the stack that the process came with is better.
-const LEAST: usize = 1 << 20;
+const LEAST: usize = 64 << 10;
 
 /// The guard zone's part of the stack's size. It is wide, so that no frame reaches across it.
 const GUARD_PART: usize = 16;
@@ -70,8 +70,11 @@ struct Fault {
 unsafe extern "C" fn on_fault(_signal: i32, fault: *const Fault, _context: *const u8) {
     unsafe {
         let address = (*fault).address;
-        // A positive code says that the kernel found the fault; kill(2) leaves other numbers in the address's place.
-        if (*fault).code > 0 && address >= GUARD.0 && address < GUARD.1 {
+        // A code above zero says that the kernel found the fault. Others come from kill(2) and have no address.
+        if (*fault).code <= 0 {
+            sys::die_of(sys::SIGSEGV);
+        }
+        if address >= GUARD.0 && address < GUARD.1 {
             traps::stack_overflow();
         }
         // The instruction faults once more on return, and then the process dies of it.

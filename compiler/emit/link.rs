@@ -24,7 +24,7 @@
 use object::elf::{self, FileHeader64, Rela64, SectionHeader64, Sym64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable};
 use object::{LittleEndian, SectionIndex, SymbolIndex};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
 /// The symbol at which the kernel starts the program.
@@ -37,6 +37,12 @@ const PAGE: u64 = 4096;
 
 /// Larger than any object that can be linked; a wrong size beyond it would overflow addresses.
 const LARGEST_SECTION: u64 = 1 << 40;
+
+/// No segment is aligned to more than a page; this is beyond what sections of code and data ask for.
+const LARGEST_ALIGNMENT: u64 = PAGE;
+
+/// Section numbers from here on have special meanings, and some are for the symbol tables.
+const MOST_SECTIONS: usize = 0xFF00 - 16;
 
 /// Fills gaps in code: `int3`.
 const CODE_PADDING: u8 = 0xCC;
@@ -206,7 +212,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// How a section is mapped; in the order of the file.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Access {
     Read,
     Execute,
@@ -240,6 +246,8 @@ struct Place {
 /// All sections of the executable.
 struct Layout<'a> {
     sections: Vec<Section<'a>>,
+    /// The sections' indices, while they are collected.
+    by_name: FxHashMap<(&'a [u8], Access), usize>,
     /// By input and index of its section; `None` for what is not part of the executable.
     places: Vec<Vec<Option<Place>>>,
 }
@@ -247,7 +255,8 @@ struct Layout<'a> {
 impl<'a> Layout<'a> {
     /// Says for each input section where it goes.
     fn collect(objects: &[Object<'a>]) -> Result<Layout<'a>, LinkError> {
-        let mut layout = Layout { sections: Vec::new(), places: Vec::with_capacity(objects.len()) };
+        let places = Vec::with_capacity(objects.len());
+        let mut layout = Layout { sections: Vec::new(), by_name: FxHashMap::default(), places };
         for object in objects {
             let mut places = Vec::with_capacity(object.sections.len());
             for section in object.sections.iter() {
@@ -299,18 +308,24 @@ impl<'a> Layout<'a> {
             return Err(object.unsupported(format!("the section {} without contents", text(name))));
         }
         let (size, align) = (section.sh_size(E), section.sh_addralign(E).max(1));
-        if size > LARGEST_SECTION || align > LARGEST_SECTION || !align.is_power_of_two() {
+        if size > LARGEST_SECTION || !align.is_power_of_two() {
             return Err(object.malformed(format!("the size or alignment of the section {}", text(name))));
         }
+        if align > LARGEST_ALIGNMENT {
+            return Err(object.unsupported(format!("an alignment of {align} bytes")));
+        }
+        // What is promised to be in the file must be there, before memory is set aside for it.
+        section.data(E, object.bytes).map_err(|error| object.malformed(error))?;
         let name = output_name(name);
-        let index = match self.sections.iter().position(|section| section.name == name && section.access == access) {
-            Some(index) => index,
-            None => {
-                let kind = if kind == elf::SHT_X86_64_UNWIND { elf::SHT_PROGBITS } else { kind };
-                self.sections.push(Section { name, access, kind, align: 1, size: 0, address: 0, offset: 0, number: 0 });
-                self.sections.len() - 1
+        let new = self.sections.len();
+        let index = *self.by_name.entry((name, access)).or_insert(new);
+        if index == new {
+            if new == MOST_SECTIONS {
+                return Err(object.unsupported("more kinds of sections"));
             }
-        };
+            let kind = if kind == elf::SHT_X86_64_UNWIND { elf::SHT_PROGBITS } else { kind };
+            self.sections.push(Section { name, access, kind, align: 1, size: 0, address: 0, offset: 0, number: 0 });
+        }
         let output = &mut self.sections[index];
         let offset = output.size.next_multiple_of(align);
         output.size = offset + size;
@@ -455,6 +470,7 @@ type Addresses = Vec<Vec<Option<u64>>>;
 /// Finds the address of every symbol.
 fn resolve(objects: &[Object<'_>], layout: &Layout<'_>, globals: &Globals<'_>) -> Result<Addresses, LinkError> {
     let mut undefined: Vec<(String, String)> = Vec::new();
+    let mut missing: FxHashSet<&[u8]> = FxHashSet::default();
     let mut all = Addresses::with_capacity(objects.len());
     for (index, object) in objects.iter().enumerate() {
         let mut addresses = Vec::with_capacity(object.symbols.len());
@@ -473,9 +489,8 @@ fn resolve(objects: &[Object<'_>], layout: &Layout<'_>, globals: &Globals<'_>) -
                     }
                     None if symbol.is_weak() => Some(0),
                     None => {
-                        let name = text(name);
-                        if !undefined.iter().any(|(known, _)| *known == name) {
-                            undefined.push((name, object.name.into()));
+                        if missing.insert(name) {
+                            undefined.push((text(name), object.name.into()));
                         }
                         None
                     }
@@ -485,7 +500,7 @@ fn resolve(objects: &[Object<'_>], layout: &Layout<'_>, globals: &Globals<'_>) -
         }
         all.push(addresses);
     }
-    if !globals.by_name.contains_key(START) && !undefined.iter().any(|(name, _)| name.as_bytes() == START) {
+    if !globals.by_name.contains_key(START) && missing.insert(START) {
         undefined.push((text(START), "the executable's header".into()));
     }
     if undefined.is_empty() { Ok(all) } else { Err(LinkError::Undefined(undefined)) }
