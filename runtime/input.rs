@@ -131,7 +131,12 @@ impl Cursor {
     /// At the end of what is buffered, reads more; says whether there is more. Elsewhere false.
     #[inline(always)]
     unsafe fn more(&mut self) -> bool {
-        unsafe { self.at_end() && refill() && { *self = Cursor::new(); true } }
+        unsafe {
+            self.at_end() && refill() && {
+                *self = Cursor::new();
+                true
+            }
+        }
     }
 
     /// The byte here, reading more if needed; the sentinel at the end of the input.

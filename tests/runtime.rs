@@ -315,7 +315,7 @@ fn integers_are_read_as_the_language_says() {
         b"5-",
         b"5+3",
         b"\0",
-        b"1\02",
+        b"1\x002",
         b"1\0",
         b"7 \0 8",
         b"-\0",
@@ -534,6 +534,7 @@ fn other_faults_keep_their_signal() {
 // ── Arrays ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /// Runs a program; gives what it printed and the most memory that it had, in KiB.
+#[expect(clippy::zombie_processes, reason = "wait4 waits for it")]
 fn most_memory(program: &Program) -> (String, i64) {
     let mut child = Command::new(&program.path).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut text = String::new();

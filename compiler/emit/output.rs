@@ -6,10 +6,11 @@
 //!
 //! This is the only door to the `tempfile` crate.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The mode of executables, less what the process's umask takes away.
 pub const EXECUTABLE: u32 = 0o777;
@@ -41,12 +42,50 @@ pub fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> 
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    // The builder's permissions go through open(2), so that the kernel applies the umask.
-    let mut file =
-        tempfile::Builder::new().prefix(".atlc-").permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    let mut temporary = match TemporaryFile::new(folder, mode) {
+        Ok(temporary) => temporary,
+        // Where no file can be made, one that is there may still be written.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && target.exists() => {
+            return File::options().write(true).truncate(true).open(&target)?.write_all(bytes);
+        }
+        Err(error) => return Err(error),
+    };
+    temporary.file.write_all(bytes)?;
+    temporary.rename(&target)
+}
+
+/// A file that is removed when this is dropped, unless it has been renamed.
+struct TemporaryFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl TemporaryFile {
+    /// Makes one in `folder`; the kernel takes the umask off `mode`.
+    fn new(folder: &Path, mode: u32) -> io::Result<TemporaryFile> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!(".atlc-{}-{number}", std::process::id()));
+            match File::options().write(true).create_new(true).mode(mode).open(&path) {
+                Ok(file) => return Ok(TemporaryFile { file, path }),
+                // A process of this number was stopped before it could remove its file.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn rename(self, target: &Path) -> io::Result<()> {
+        // On success there is nothing left for `drop` to remove.
+        fs::rename(&self.path, target)
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// Where a path leads that does not exist: itself, or the missing end of a chain of symbolic links.
@@ -83,7 +122,7 @@ impl TemporaryFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn replaces_the_file_and_sets_its_mode() {
