@@ -1,6 +1,7 @@
 //! Floor 4: allocated machine code → bytes → ELF object → executable.
 
 pub mod code;
+pub mod disassemble;
 pub mod encode;
 pub mod external;
 pub mod link;
