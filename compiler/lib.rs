@@ -18,6 +18,7 @@ pub mod hir;
 pub mod ir;
 pub mod isel;
 pub mod opt;
+pub mod regalloc;
 pub mod semantics;
 pub mod support;
 pub mod syntax;
