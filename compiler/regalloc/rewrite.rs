@@ -15,11 +15,10 @@ use super::sequence;
 use super::uses::is_dropped;
 use crate::support::internal::Internal;
 use crate::support::span::Span;
-use crate::x64::{
-    Block, BlockData, Callee, Frame, Function, Inst, Op, PReg, RegMem, RegMemImm, RegSet, Role, Terminator,
-    VReg,
-};
 use crate::x64::runtime::RuntimeFn;
+use crate::x64::{
+    Block, BlockData, Callee, Frame, Function, Inst, Op, PReg, RegMem, RegMemImm, RegSet, Role, Terminator, VReg,
+};
 use cranelift_entity::EntityRef;
 use cranelift_entity::packed_option::PackedOption;
 use rustc_hash::FxHashSet;
