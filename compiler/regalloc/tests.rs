@@ -53,7 +53,9 @@ fn compare(seed: u64, shape: &Shape) {
         }
         match interpret::run(&allocated, b"1 2 3", limits) {
             Err(error) => fail(error.to_string()),
-            Ok(run) if run.outcome != expected.outcome => fail(format!("{:?} became {:?}", expected.outcome, run.outcome)),
+            Ok(run) if run.outcome != expected.outcome => {
+                fail(format!("{:?} became {:?}", expected.outcome, run.outcome))
+            }
             Ok(_) => {}
         }
     }
