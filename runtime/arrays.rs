@@ -244,7 +244,7 @@ unsafe fn take_spare(bytes: usize) -> *mut Chunk {
 unsafe fn new_chunk(bytes: usize) -> *mut Chunk {
     unsafe {
         let exact = (bytes + PAGE - 1) & !(PAGE - 1);
-        let step = ARENA.mapped.min(LARGEST_STEP).max(FIRST_CHUNK);
+        let step = ARENA.mapped.clamp(FIRST_CHUNK, LARGEST_STEP);
         let mut size = exact.max(step);
         let mut start = sys::map(size);
         if start.is_none() {

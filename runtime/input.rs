@@ -33,7 +33,7 @@ pub unsafe extern "C" fn atlrt_read(line: u32, column: u32) -> i64 {
         let sign = cursor.byte();
         let negative = sign == b'-';
         if negative || sign == b'+' {
-            cursor.advance();
+            cursor.step();
         }
         let first_digit = digit(cursor.byte());
         if first_digit > 9 {
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn atlrt_read(line: u32, column: u32) -> i64 {
         }
         // The magnitude; what a signed number holds in 18 digits cannot overflow, and further ones are checked.
         let mut value = u64::from(first_digit);
-        cursor.advance();
+        cursor.step();
         let mut safe = 17;
         loop {
             let next = digit(cursor.peek());
@@ -132,10 +132,11 @@ impl Cursor {
     #[inline(always)]
     unsafe fn more(&mut self) -> bool {
         unsafe {
-            self.at_end() && refill() && {
-                *self = Cursor::new();
-                true
+            if !self.at_end() || !refill() {
+                return false;
             }
+            *self = Cursor::new();
+            true
         }
     }
 
@@ -148,12 +149,6 @@ impl Cursor {
             }
             self.peek()
         }
-    }
-
-    /// Goes on over a byte that `byte` gave, which is not the sentinel.
-    #[inline(always)]
-    unsafe fn advance(&mut self) {
-        unsafe { self.step() };
     }
 
     /// Makes this the place where the input goes on.

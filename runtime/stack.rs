@@ -18,8 +18,8 @@ const BYTES: usize = 256 << 20;
 /// With less than this, the stack that the process came with is better.
 const LEAST: usize = 64 << 10;
 
-/// The guard zone's part of the stack's size. It is wide, so that no frame reaches across it.
-const GUARD_PART: usize = 16;
+/// The guard zone is wide, so that no frame reaches across it; it takes addresses only. At most a quarter of the stack's.
+const GUARD: usize = 16 << 20;
 
 const SIGNAL_STACK_BYTES: usize = 32 * 1024;
 
@@ -29,7 +29,7 @@ struct SignalStack([u8; SIGNAL_STACK_BYTES]);
 static mut SIGNAL_STACK: SignalStack = SignalStack([0; SIGNAL_STACK_BYTES]);
 
 /// The guard zone, from and to; empty where there is none.
-static mut GUARD: (usize, usize) = (0, 0);
+static mut FORBIDDEN: (usize, usize) = (0, 0);
 
 /// Makes the stack; gives its upper end, or `old` where there is no memory for one.
 pub unsafe fn make(old: usize) -> usize {
@@ -41,10 +41,10 @@ pub unsafe fn make(old: usize) -> usize {
             bytes /= 2;
         }
         while bytes >= LEAST {
-            let guard = bytes / GUARD_PART;
+            let guard = GUARD.min(bytes / 4);
             if let Some(start) = sys::map_stack(guard + bytes) {
                 if sys::forbid(start, guard) {
-                    GUARD = (start as usize, start as usize + guard);
+                    FORBIDDEN = (start as usize, start as usize + guard);
                     sys::set_signal_stack((&raw mut SIGNAL_STACK).cast(), SIGNAL_STACK_BYTES);
                     sys::handle(sys::SIGSEGV, on_fault as *const () as usize, return_from_signal as *const () as usize);
                     return start as usize + guard + bytes;
@@ -74,7 +74,7 @@ unsafe extern "C" fn on_fault(_signal: i32, fault: *const Fault, _context: *cons
         if (*fault).code <= 0 {
             sys::die_of(sys::SIGSEGV);
         }
-        if address >= GUARD.0 && address < GUARD.1 {
+        if address >= FORBIDDEN.0 && address < FORBIDDEN.1 {
             traps::stack_overflow();
         }
         // The instruction faults once more on return, and then the process dies of it.

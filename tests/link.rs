@@ -5,11 +5,11 @@ mod native;
 use atlc::emit::code::{FunctionCode, ProgramCode, Reloc, RelocKind, Target};
 use atlc::emit::external::link_with;
 use atlc::emit::link::{Input, LinkError, link};
-use atlc::emit::output::{EXECUTABLE, TemporaryFolder, write_atomically};
+use atlc::emit::output::TemporaryFolder;
 use atlc::emit::{RUNTIME, object};
 use atlc::x64::runtime::{ENTRY_SYMBOL, RuntimeFn};
 use cranelift_entity::{EntityRef, PrimaryMap};
-use native::{Run, assemble, compile_c, executable, have, run};
+use native::{Run, alone, assemble, compile_c, executable, have, output, run, write_executable};
 use std::path::Path;
 use std::process::Command;
 
@@ -81,7 +81,7 @@ fn prints_the_sample(run: &Run) {
 
 /// Runs a tool on a file; it must succeed without a word on standard error.
 fn silent(tool: &str, arguments: &[&str], file: &Path) -> String {
-    let output = Command::new(tool).args(arguments).arg(file).output().unwrap();
+    let output = output(Command::new(tool).args(arguments).arg(file));
     let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && complaints.is_empty(), "{tool} on {}: {complaints}", file.display());
     String::from_utf8(output.stdout).unwrap()
@@ -149,8 +149,37 @@ fn other_linkers_agree() {
         let out = folder.path().join("linked");
         let object = object::run(&sample());
         let inputs = [Input { name: "sample.o", bytes: &object }, Input { name: "runtime.o", bytes: RUNTIME }];
-        link_with(Path::new(linker), &inputs, &out).unwrap_or_else(|error| panic!("{error}"));
+        alone(|| link_with(Path::new(linker), &inputs, &out)).unwrap_or_else(|error| panic!("{error}"));
         prints_the_sample(&run(&mut Command::new(out), &[]));
+    }
+}
+
+#[test]
+fn c_programs_call_the_functions() {
+    if !have("gcc") {
+        return;
+    }
+    let folder = TemporaryFolder::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("sample.o"), object::run(&sample())).unwrap();
+    std::fs::write(path("runtime.o"), RUNTIME).unwrap();
+    // The program's body is a function like others; what it prints is written when the C program ends.
+    let source = "#include <stdio.h>
+        long atl_next(long);
+        void atl_greet(void), atlas_entry(void);
+        int main(void) { printf(\"%ld\\n\", atl_next(-1)); fflush(stdout); atl_greet(); atlas_entry(); return 3; }";
+    std::fs::write(path("host.c"), source).unwrap();
+    for flags in [&["-fPIE", "-pie"][..], &["-fno-pie", "-no-pie"], &["-static"]] {
+        let result = output(Command::new("gcc").args(["-O1", "-Wl,--fatal-warnings"]).args(flags).args([
+            path("host.c"),
+            path("sample.o"),
+            path("runtime.o"),
+            "-o".into(),
+            path("host"),
+        ]));
+        assert!(result.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&result.stderr));
+        let result = run(&mut Command::new(path("host")), &[]);
+        assert_eq!((result.text(), result.stderr.as_str(), result.status), ("0\nhello\nhello\n42\n", "", 3));
     }
 }
 
@@ -164,9 +193,7 @@ fn linkers_warn_of_nothing() {
     let out = folder.path().join("linked");
     std::fs::write(&object, object::run(&sample())).unwrap();
     std::fs::write(&runtime, RUNTIME).unwrap();
-    let result =
-        Command::new("ld").args(["-static", "--fatal-warnings", "-o"]).args([&out, &object, &runtime]).output();
-    let result = result.unwrap();
+    let result = output(Command::new("ld").args(["-static", "--fatal-warnings", "-o"]).args([&out, &object, &runtime]));
     assert!(result.status.success() && result.stderr.is_empty(), "{}", String::from_utf8_lossy(&result.stderr));
     let segments = silent("readelf", &["-lW"], &out);
     let stack = segments.lines().find(|line| line.contains("GNU_STACK")).unwrap();
@@ -179,10 +206,10 @@ fn external_linkers_fail_clearly() {
     let out = folder.path().join("linked");
     let object = object::run(&sample());
     let inputs = [Input { name: "dir/sample program.o", bytes: &object }];
-    let error = link_with(Path::new("/no/such/linker"), &inputs, &out).unwrap_err().to_string();
+    let error = alone(|| link_with(Path::new("/no/such/linker"), &inputs, &out)).unwrap_err().to_string();
     assert!(error.starts_with("the linker /no/such/linker failed: it cannot be run: "), "{error}");
     if have("ld") {
-        let error = link_with(Path::new("ld"), &inputs, &out).unwrap_err().to_string();
+        let error = alone(|| link_with(Path::new("ld"), &inputs, &out)).unwrap_err().to_string();
         assert!(error.contains("undefined reference to `atlrt_print_int'"), "{error}");
     }
     assert!(!out.exists());
@@ -320,7 +347,7 @@ fn strong_symbols_win_over_weak_ones() {
         let objects = sources.map(|source| assemble(folder.path(), source));
         let inputs: Vec<Input<'_>> = objects.iter().map(|bytes| Input { name: "o", bytes }).collect();
         let path = folder.path().join("weak");
-        write_atomically(&path, &link(&inputs).unwrap(), EXECUTABLE).unwrap();
+        write_executable(&path, &link(&inputs).unwrap());
         assert_eq!(run(&mut Command::new(path), &[]).status, status);
     }
 }

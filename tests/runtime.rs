@@ -5,11 +5,11 @@ mod native;
 use atlc::emit::RUNTIME;
 use atlc::emit::output::TemporaryFolder;
 use atlc::x64::runtime::RuntimeFn;
-use native::{PRELUDE, Program, Run, have, run};
+use native::{PRELUDE, Program, Run, have, output, run, spawn};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -121,7 +121,7 @@ fn a_slow_reader_that_blocks_nobody_gets_everything() {
     };
     // SAFETY: the descriptor is open. The program's writes to the full pipe fail with EAGAIN.
     unsafe { assert_eq!(libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK), 0) };
-    let mut child = Command::new(&program.path).stdin(Stdio::null()).stdout(writer).spawn().unwrap();
+    let mut child = spawn(Command::new(&program.path).stdin(Stdio::null()).stdout(writer));
     let (mut all, mut part) = (Vec::new(), [0; 7001]);
     loop {
         let count = reader.read(&mut part).unwrap();
@@ -144,7 +144,7 @@ fn a_closed_pipe_ends_the_program_quietly() {
     }
     let program = Program::new(COUNT_TO_200000);
     let mut child =
-        Command::new(&program.path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        spawn(Command::new(&program.path).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut first = [0; 2];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
     assert_eq!(&first, b"0\n");
@@ -205,7 +205,7 @@ fn lines_reach_a_terminal_at_once() {
         assert_eq!(libc::openpty(&raw mut master, &raw mut slave, null, null.cast(), null.cast()), 0);
         (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave))
     };
-    let mut child = Command::new(&program.path).stdin(Stdio::null()).stdout(slave).spawn().unwrap();
+    let mut child = spawn(Command::new(&program.path).stdin(Stdio::null()).stdout(slave));
     wait_for(&mut master, b"12\r\n");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -221,7 +221,7 @@ fn a_prompt_is_seen_before_the_answer_is_read() {
              for (int i = 0; i < 3; i++) { atlrt_print_str(\"?\", 1, ' '); atlrt_print_int(atlrt_read(1, 1) + 1, '\\n'); }
          }",
     );
-    let mut child = Command::new(&program.path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = spawn(Command::new(&program.path).stdin(Stdio::piped()).stdout(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = File::from(OwnedFd::from(child.stdout.take().unwrap()));
     wait_for(&mut stdout, b"? ");
@@ -365,6 +365,30 @@ fn tokens_may_be_split_anywhere() {
 }
 
 #[test]
+fn input_that_blocks_nobody_is_waited_for() {
+    if !have("gcc") {
+        return;
+    }
+    let program = Program::new(READ_ALL);
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are made, and owned right after.
+    let (reader, mut writer) = unsafe {
+        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        (OwnedFd::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+    };
+    // SAFETY: the descriptor is open. The program's reads from the empty pipe fail with EAGAIN.
+    unsafe { assert_eq!(libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK), 0) };
+    let child = spawn(Command::new(&program.path).stdin(reader).stdout(Stdio::piped()));
+    for piece in [&b"1"[..], b"2 3", b" ", b"-4"] {
+        std::thread::sleep(Duration::from_millis(20));
+        writer.write_all(piece).unwrap();
+    }
+    drop(writer);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"12\n3\n-4\n"[..], Some(0)));
+}
+
+#[test]
 fn random_input_is_read_as_the_slow_reader_does() {
     if !have("gcc") {
         return;
@@ -487,7 +511,7 @@ fn bottomless_recursion_is_a_stack_overflow() {
     );
     let message = "error: stack overflow\n";
     check(&program.run(b""), "before\n", message, 101);
-    for limit in ["ulimit -s unlimited", "ulimit -s 64", "ulimit -v 600000", "ulimit -v 50000", "ulimit -v 3000"] {
+    for limit in ["ulimit -s unlimited", "ulimit -s 64", "ulimit -v 600000", "ulimit -v 50000", "ulimit -v 2000"] {
         let result = program.run_in_shell(&format!("{limit}; exec \"$0\""));
         check(&result, "before\n", message, 101);
     }
@@ -524,7 +548,7 @@ fn other_faults_keep_their_signal() {
     let program = Program::new("void atlas_entry(void) { *(volatile long *)8 = 1; }");
     check(&program.run(b""), "", "", -libc::SIGSEGV);
     let program = Program::new("void atlas_entry(void) { for (;;) __asm__ volatile(\"pause\"); }");
-    let mut child = Command::new(&program.path).stdin(Stdio::null()).spawn().unwrap();
+    let mut child = spawn(Command::new(&program.path).stdin(Stdio::null()));
     std::thread::sleep(Duration::from_millis(50));
     // SAFETY: the child is alive and not waited for yet.
     unsafe { libc::kill(child.id() as i32, libc::SIGSEGV) };
@@ -533,21 +557,17 @@ fn other_faults_keep_their_signal() {
 
 // ── Arrays ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-/// Runs a program; gives what it printed and the most memory that it had, in KiB.
-#[expect(clippy::zombie_processes, reason = "wait4 waits for it")]
+/// Runs a program that prints a line and then waits for the end of its input; gives the line and the most memory that
+/// the program had by then, in KiB. (What `wait4` reports counts this process as well, up to the start of the program.)
 fn most_memory(program: &Program) -> (String, i64) {
-    let mut child = Command::new(&program.path).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut text = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    let mut status = 0;
-    // SAFETY: all zeros is a value of this type, and the call fills it; the child is waited for here only.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        assert_eq!(libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage), child.id() as i32);
-        usage
-    };
-    assert_eq!(status, 0);
-    (text, usage.ru_maxrss)
+    let mut child = spawn(Command::new(&program.path).stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    (line, most.trim().trim_end_matches(" kB").parse().unwrap())
 }
 
 #[test]
@@ -564,7 +584,7 @@ fn an_array_each_round_takes_constant_memory_and_little_time() {
                    a[i % 10] += i; sum += a[9];
                    atlrt_free(b); atlrt_free(a);
                }
-               atlrt_print_int(sum, '\n');
+               atlrt_print_int(sum, '\n'); atlrt_eof();
            }"#,
     );
     let start = Instant::now();
@@ -572,8 +592,8 @@ fn an_array_each_round_takes_constant_memory_and_little_time() {
     // Every tenth round adds its number, and each adds 7: 9 + 19 + … + 9999999, plus 70 million.
     assert_eq!(text, format!("{}\n", (9 + 9_999_999i64) * 1_000_000 / 2 + 70_000_000));
     // Kept arrays would take two gigabytes.
-    assert!(memory < 30_000, "{memory} KiB");
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(memory < 4000, "{memory} KiB");
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -596,7 +616,7 @@ fn large_arrays_are_reused_and_huge_ones_given_back() {
                    sum += a[24999999] == i;
                    atlrt_free(a);
                }
-               atlrt_print_int(sum, '\n');
+               atlrt_print_int(sum, '\n'); atlrt_eof();
            }"#,
     );
     let (text, memory) = most_memory(&program);
@@ -689,9 +709,10 @@ fn impossible_lengths_are_errors() {
                for (long n = 1; ; n *= 2) { atlrt_array_int(n, 1, 3, 9); atlrt_print_int(n, '\n'); }
            }"#,
     );
-    let result = limited.run_in_shell("ulimit -v 200000; exec \"$0\"");
+    let result = limited.run_in_shell("ulimit -v 300000; exec \"$0\"");
     assert_eq!((result.stderr, result.status), (format!("error: out of memory{WHERE}"), 101));
-    // All arrays up to the last take 16 bytes times its length together. Of 195 MiB the stack has 34, so that 128 fit.
+    // Of the 293 MiB, the stack and its guard have 80. All arrays up to the last take 16 bytes times its length, and
+    // chunks may be a quarter larger: 128 to 160 MiB for the length below, at least 256 for the next.
     let last: i64 = String::from_utf8(result.stdout).unwrap().lines().last().unwrap().parse().unwrap();
     assert_eq!(last, 8 << 20);
 }
@@ -720,12 +741,12 @@ fn c_programs_can_host_the_runtime() {
         }"#;
     std::fs::write(path("host.c"), format!("#define HOSTED\n{PRELUDE}{source}")).unwrap();
     for flags in [&["-pie", "-fPIE"][..], &["-no-pie", "-fno-pie"], &["-static"]] {
-        let result = Command::new("gcc")
-            .args(["-O1", "-Wl,--fatal-warnings"])
-            .args(flags)
-            .args([path("host.c"), path("runtime.o"), "-o".into(), path("host")])
-            .output()
-            .unwrap();
+        let result = output(Command::new("gcc").args(["-O1", "-Wl,--fatal-warnings"]).args(flags).args([
+            path("host.c"),
+            path("runtime.o"),
+            "-o".into(),
+            path("host"),
+        ]));
         assert!(result.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&result.stderr));
         check(&run(&mut Command::new(path("host")), &[b"0"]), "0\n1\n2\n3\n", "", 4);
     }

@@ -7,10 +7,37 @@ use atlc::emit::output::{EXECUTABLE, TemporaryFolder, write_atomically};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// No program of these tests may run longer, in seconds.
 pub const LIMIT: &str = "60";
+
+/// Held while a file that will be run is open for writing, and while a process starts: a process that starts meanwhile
+/// would have the file open as well for a moment, and the kernel runs no file that somebody may write.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Does something that starts processes or writes files that will be run, while nobody else does.
+pub fn alone<T>(action: impl FnOnce() -> T) -> T {
+    let _guard = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    action()
+}
+
+/// Starts a process.
+pub fn spawn(command: &mut Command) -> Child {
+    alone(|| command.spawn()).unwrap_or_else(|error| panic!("{}: {error}", command.get_program().display()))
+}
+
+/// Runs a process to its end, with nothing to read.
+pub fn output(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    spawn(command).wait_with_output().unwrap()
+}
+
+/// Writes a file that will be run.
+pub fn write_executable(path: &Path, bytes: &[u8]) {
+    alone(|| write_atomically(path, bytes, EXECUTABLE)).unwrap();
+}
 
 /// Is the tool there? Where not, says so; in continuous integration it must be.
 pub fn have(tool: &str) -> bool {
@@ -45,27 +72,23 @@ const char atlas_source[] = "dir/prog.atl";
 
 /// Compiles a C program that may not use the C library.
 pub fn compile_c(folder: &Path, source: &str, flags: &[&str]) -> Vec<u8> {
-    let (input, output) = (folder.join("input.c"), folder.join("input.o"));
+    let (input, object) = (folder.join("input.c"), folder.join("input.o"));
     std::fs::write(&input, format!("{PRELUDE}{source}")).unwrap();
-    let result = Command::new("gcc")
-        .args(["-c", "-O1", "-fno-pic", "-ffreestanding", "-fno-stack-protector", "-fno-optimize-sibling-calls", "-w"])
-        .args(flags)
-        .arg(&input)
-        .arg("-o")
-        .arg(&output)
-        .output()
-        .unwrap();
+    let flags_for_all = ["-O1", "-fno-pic", "-ffreestanding", "-fno-stack-protector", "-fno-optimize-sibling-calls"];
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-c", "-w"]).args(flags_for_all).args(flags).arg(&input).arg("-o").arg(&object);
+    let result = output(&mut gcc);
     assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-    std::fs::read(output).unwrap()
+    std::fs::read(object).unwrap()
 }
 
 /// Assembles AT&T assembly.
 pub fn assemble(folder: &Path, source: &str) -> Vec<u8> {
-    let (input, output) = (folder.join("input.s"), folder.join("assembled.o"));
+    let (input, object) = (folder.join("input.s"), folder.join("assembled.o"));
     std::fs::write(&input, source).unwrap();
-    let result = Command::new("gcc").arg("-c").arg(&input).arg("-o").arg(&output).output().unwrap();
+    let result = output(Command::new("gcc").arg("-c").arg(&input).arg("-o").arg(&object));
     assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-    std::fs::read(output).unwrap()
+    std::fs::read(object).unwrap()
 }
 
 /// Links objects with the runtime into the executable `name`.
@@ -74,7 +97,7 @@ pub fn executable(folder: &Path, name: &str, objects: &[&[u8]]) -> PathBuf {
     inputs.push(Input { name: "runtime.o", bytes: atlc::emit::RUNTIME });
     let bytes = link(&inputs).unwrap_or_else(|error| panic!("{error}"));
     let path = folder.join(name);
-    write_atomically(&path, &bytes, EXECUTABLE).unwrap();
+    write_executable(&path, &bytes);
     path
 }
 
@@ -129,8 +152,7 @@ pub fn run(command: &mut Command, pieces: &[&[u8]]) -> Run {
     let mut limited = Command::new("timeout");
     // In the foreground, `timeout` makes no group of its own; it gives the status of a killed program on as a shell does.
     limited.args(["--foreground", "-s", "KILL", LIMIT]).arg(command.get_program()).args(command.get_args());
-    let mut child =
-        limited.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be run");
+    let mut child = spawn(limited.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut stderr = child.stderr.take().unwrap();
