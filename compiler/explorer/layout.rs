@@ -25,6 +25,8 @@ pub struct Graph {
 pub struct Layout {
     /// Left and top of each node.
     pub places: Vec<(i32, i32)>,
+    /// Width and height of each node, as given.
+    pub sizes: Vec<(i32, i32)>,
     /// How many loops each node is in.
     pub depths: Vec<u32>,
     /// For each edge its corners, from the source's bottom to the target's top, and whether it goes back.
@@ -502,7 +504,7 @@ fn route(graph: &Graph, tree: &Tree, loops: &Loops, layers: &[usize], columns: &
     let leftmost = lanes.left.iter().flatten().copied().chain(columns.iter().copied()).min().unwrap_or(0);
     let shift = MARGIN - leftmost;
     let mut width = 0;
-    let mut layout = Layout { depths: loops.depth.clone(), ..Layout::default() };
+    let mut layout = Layout { depths: loops.depth.clone(), sizes: graph.sizes.clone(), ..Layout::default() };
     for node in 0..count {
         layout.places.push((columns[node] + shift, tops[layers[node]]));
         width = width.max(columns[node] + graph.sizes[node].0);

@@ -3,6 +3,7 @@
 
 pub mod codes;
 pub mod diagnostics;
+pub mod diff;
 pub mod ids;
 pub mod intern;
 pub mod internal;
