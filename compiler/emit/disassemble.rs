@@ -40,6 +40,48 @@ pub fn run(program: &ProgramCode, source: Option<&Source>) -> Listing {
     Listing { sections }
 }
 
+/// One instruction as text, with what tests of the encoder ask about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decoded {
+    /// Where it starts.
+    pub offset: u64,
+    /// Its bytes.
+    pub size: usize,
+    /// Its text; operands of jumps are offsets.
+    pub text: String,
+    /// Where it jumps to, if it is a jump within the code.
+    pub target: Option<u64>,
+}
+
+/// The instructions of some bytes, without names.
+pub fn decode(bytes: &[u8]) -> Vec<Decoded> {
+    let mut formatter = IntelFormatter::new();
+    set_options(&mut formatter);
+    let decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
+    decoder
+        .into_iter()
+        .map(|instruction| {
+            let mut text = String::new();
+            formatter.format(&instruction, &mut text);
+            let is_jump =
+                matches!(instruction.flow_control(), FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch);
+            let target = is_jump.then(|| instruction.near_branch_target());
+            Decoded { offset: instruction.ip(), size: instruction.len(), text, target }
+        })
+        .collect()
+}
+
+fn set_options(formatter: &mut IntelFormatter) {
+    let options = formatter.options_mut();
+    options.set_number_base(NumberBase::Decimal);
+    options.set_space_after_operand_separator(true);
+    options.set_signed_immediate_operands(true);
+    options.set_rip_relative_addresses(true);
+    options.set_show_branch_size(false);
+    // Three operands stay three, though two of them are one.
+    options.set_use_pseudo_ops(false);
+}
+
 /// A label of a function's code: its address is the offset in the function.
 type Labels = FxHashMap<u64, String>;
 
@@ -118,13 +160,8 @@ impl<'a> Names<'a> {
     fn new(program: &'a ProgramCode) -> Names<'a> {
         let resolver = Rc::new(RefCell::new(Resolver::default()));
         let mut formatter = IntelFormatter::with_options(Some(Box::new(SharedResolver(Rc::clone(&resolver)))), None);
-        let options = formatter.options_mut();
-        options.set_number_base(NumberBase::Decimal);
-        options.set_space_after_operand_separator(true);
-        options.set_signed_immediate_operands(true);
-        options.set_rip_relative_addresses(true);
-        options.set_show_branch_size(false);
-        options.set_first_operand_char_index(8);
+        set_options(&mut formatter);
+        formatter.options_mut().set_first_operand_char_index(8);
         Names { program, resolver, formatter }
     }
 

@@ -249,6 +249,7 @@ pub fn prologue(buffer: &mut Buffer, layout: &Layout) {
     }
 }
 
+/// rsp less so many bytes.
 fn lower_stack(buffer: &mut Buffer, bytes: i32) {
     let rsp = PReg::RSP.number();
     match (i8::try_from(bytes), i8::try_from(-bytes)) {
@@ -258,10 +259,20 @@ fn lower_stack(buffer: &mut Buffer, bytes: i32) {
     }
 }
 
+/// rsp plus so many bytes.
+fn raise_stack(buffer: &mut Buffer, bytes: i32) {
+    let rsp = PReg::RSP.number();
+    match (i8::try_from(bytes), i8::try_from(-bytes)) {
+        (Ok(bytes), _) => put!(buffer, addq_mi_sxb, rsp, bytes),
+        (Err(_), Ok(bytes)) => put!(buffer, subq_mi_sxb, rsp, bytes),
+        (Err(_), Err(_)) => put!(buffer, addq_mi_sxl, rsp, bytes),
+    }
+}
+
 /// Appends the code that takes the frame down. Changes the flags.
 pub fn epilogue(buffer: &mut Buffer, layout: &Layout) {
     if layout.size > 0 {
-        lower_stack(buffer, -(layout.size as i32));
+        raise_stack(buffer, layout.size as i32);
     }
     let saved: Vec<PReg> = layout.saved.iter().collect();
     for reg in saved.into_iter().rev() {
