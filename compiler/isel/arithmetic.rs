@@ -48,7 +48,7 @@ impl Selector<'_> {
     }
 
     /// Of two operands that may be exchanged, should the second be the one that is changed? Constants and memory can only
-    /// be the source; else it is the one that ends here, as far as counting tells.
+    /// be the source; else it is the one that ends here.
     fn prefers_swap(&mut self, first: Operand, second: Operand) -> bool {
         if second.constant().is_some() || self.absorbed_word(second).is_some() {
             return false;
@@ -56,10 +56,32 @@ impl Selector<'_> {
         if first.constant().is_some() || self.absorbed_word(first).is_some() {
             return true;
         }
-        let ends = |operand: Operand| {
-            operand.value().is_some_and(|value| self.facts.uses(value) == 1 && !self.facts.redefined(value))
-        };
-        ends(second) && !ends(first)
+        self.ends(1) && !self.ends(0)
+    }
+
+    /// Does that operand of the instruction that is being selected end there?
+    fn ends(&self, operand: u32) -> bool {
+        self.origin.expand().is_some_and(|inst| self.facts.ends(inst, operand))
+    }
+
+    /// A sum of operands that all go on: `lea` leaves them as they are, where `add` would change a copy.
+    fn sum_of_lasting(&mut self, args: [Operand; 2]) -> Option<Address<VReg>> {
+        let [first, second] = args;
+        if self.absorbed_word(first).is_some() || self.absorbed_word(second).is_some() {
+            return None;
+        }
+        match (first.value(), second.value()) {
+            (Some(a), Some(b)) if !self.ends(0) && !self.ends(1) => {
+                Some(Address { base: Some(self.vreg(a)), index: Some((self.vreg(b), 1)), disp: 0 })
+            }
+            (Some(a), None) if !self.ends(0) => {
+                Some(Address::base(self.vreg(a), i32::try_from(second.constant()?).ok()?))
+            }
+            (None, Some(b)) if !self.ends(1) => {
+                Some(Address::base(self.vreg(b), i32::try_from(first.constant()?).ok()?))
+            }
+            (Some(_), Some(_)) | (Some(_), None) | (None, Some(_)) | (None, None) => None,
+        }
     }
 
     fn sum(&mut self, op: BinaryOp, args: [Operand; 2], dst: VReg) {
@@ -70,10 +92,20 @@ impl Selector<'_> {
         } else if op == BinaryOp::Sub && args[0].constant() == Some(0) {
             self.copy_word(dst, args[1]);
             self.unary(UnaryOp::Neg, dst);
+        } else if let Some(src) = self.sum_as_added(op, args).and_then(|args| self.sum_of_lasting(args)) {
+            self.emit(Op::Lea { width: Width::W64, dst, src });
         } else if op == BinaryOp::Add {
             self.two_address(AluOp::Add, Width::W64, args, true, dst);
         } else {
             self.two_address(AluOp::Sub, Width::W64, args, false, dst);
+        }
+    }
+
+    /// The operands of which the difference with a constant is the sum.
+    fn sum_as_added(&self, op: BinaryOp, args: [Operand; 2]) -> Option<[Operand; 2]> {
+        match (op, args[1].constant()) {
+            (BinaryOp::Add, _) => Some(args),
+            (_, constant) => Some([args[0], Operand::Int(constant?.checked_neg()?)]),
         }
     }
 

@@ -1,4 +1,9 @@
-//! What selection asks about the values of a function: how often each is used and defined, and where.
+//! What selection asks about the values of a function: how often each is used and defined, where, and which operands end
+//! where they are read.
+//!
+//! An operand *ends* if its register is free behind the instruction. That is known without liveness of the whole function
+//! for values that one block alone defines and reads, and for those that the block assigns anew before it ends; others
+//! count as going on.
 //!
 //! **in** out of SSA · **out** counts over the blocks of the layout. Cost: linear.
 
@@ -16,33 +21,109 @@ pub struct Site {
     pub inst: Inst,
 }
 
+/// The blocks that read a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Readers {
+    #[default]
+    None,
+    One(Block),
+    Several,
+}
+
 /// Uses and definitions of every value.
 pub struct Facts {
     uses: SecondaryMap<Value, u32>,
     defs: SecondaryMap<Value, u32>,
     sites: SecondaryMap<Value, Option<Site>>,
+    readers: SecondaryMap<Value, Readers>,
+    /// Bit n: operand n ends at the instruction.
+    ends: SecondaryMap<Inst, u8>,
 }
 
 impl Facts {
     /// Counts.
     pub fn compute(function: &Function) -> Facts {
-        let mut facts = Facts { uses: SecondaryMap::new(), defs: SecondaryMap::new(), sites: SecondaryMap::new() };
+        let mut facts = Facts {
+            uses: SecondaryMap::new(),
+            defs: SecondaryMap::new(),
+            sites: SecondaryMap::new(),
+            readers: SecondaryMap::new(),
+            ends: SecondaryMap::new(),
+        };
         for &param in &function.params {
             facts.defs[param] += 1;
         }
         for &block in &function.layout {
             let data = &function.blocks[block];
             for (position, &inst) in data.insts.iter().enumerate() {
-                let InstData { op, result, .. } = &function.insts[inst];
-                op.for_each_operand(|operand| count(&mut facts.uses, operand));
-                if let Some(result) = result.expand() {
-                    facts.defs[result] += 1;
-                    facts.sites[result] = Some(Site { block, position: position as u32, inst });
-                }
+                let data = &function.insts[inst];
+                data.op.for_each_operand(|operand| facts.count(block, operand));
+                data.for_each_def(|value| {
+                    facts.defs[value] += 1;
+                    facts.sites[value] = Some(Site { block, position: position as u32, inst });
+                });
             }
-            data.term.for_each_operand(|operand| count(&mut facts.uses, operand));
+            data.term.for_each_operand(|operand| facts.count(block, operand));
+        }
+        // Whether the value lives where the walk is, in the block that it was last met in.
+        let mut lives: SecondaryMap<Value, Option<(Block, bool)>> = SecondaryMap::new();
+        for &block in &function.layout {
+            let data = &function.blocks[block];
+            data.term.for_each_operand(|operand| {
+                if let Some(value) = operand.value() {
+                    lives[value] = Some((block, true));
+                }
+            });
+            for &inst in data.insts.iter().rev() {
+                facts.find_ends(block, inst, &function.insts[inst], &mut lives);
+            }
         }
         facts
+    }
+
+    fn count(&mut self, block: Block, operand: Operand) {
+        if let Some(value) = operand.value() {
+            self.uses[value] += 1;
+            self.readers[value] = match self.readers[value] {
+                Readers::None => Readers::One(block),
+                Readers::One(other) if other == block => Readers::One(block),
+                Readers::One(_) | Readers::Several => Readers::Several,
+            };
+        }
+    }
+
+    fn find_ends(
+        &mut self,
+        block: Block,
+        inst: Inst,
+        data: &InstData,
+        lives: &mut SecondaryMap<Value, Option<(Block, bool)>>,
+    ) {
+        data.for_each_def(|value| lives[value] = Some((block, false)));
+        let (mut ends, mut number) = (0, 0);
+        data.op.for_each_operand(|operand| {
+            if let Some(value) = operand.value() {
+                let live = match lives[value] {
+                    Some((met, live)) if met == block => live,
+                    _ => !self.is_local(value, block),
+                };
+                if !live && number < 8 {
+                    ends |= 1 << number;
+                }
+            }
+            number += 1;
+        });
+        data.op.for_each_operand(|operand| {
+            if let Some(value) = operand.value() {
+                lives[value] = Some((block, true));
+            }
+        });
+        self.ends[inst] = ends;
+    }
+
+    /// Is the block the only one that defines and reads the value?
+    fn is_local(&self, value: Value, block: Block) -> bool {
+        self.readers[value] == Readers::One(block) && self.site(value).is_some_and(|site| site.block == block)
     }
 
     /// How often the value is read.
@@ -59,10 +140,9 @@ impl Facts {
     pub fn site(&self, value: Value) -> Option<Site> {
         if self.redefined(value) { None } else { self.sites[value] }
     }
-}
 
-fn count(uses: &mut SecondaryMap<Value, u32>, operand: Operand) {
-    if let Some(value) = operand.value() {
-        uses[value] += 1;
+    /// Does the operand with that number end at the instruction?
+    pub fn ends(&self, inst: Inst, operand: u32) -> bool {
+        self.ends[inst] & 1 << operand != 0
     }
 }

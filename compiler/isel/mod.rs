@@ -23,13 +23,16 @@ mod facts;
 mod memory;
 mod plan;
 
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dominators::DomTree;
+use crate::analysis::loops::{Loop, Loops};
 use crate::ir;
 use crate::ir::{InstData, Op as IrOp, Operand, Type};
 use crate::semantics::{Scalar, UnaryOp as IrUnary};
 use crate::support::span::Span;
 use crate::x64::runtime::{ENTRY_SYMBOL, function_symbol};
 use crate::x64::*;
-use cranelift_entity::{EntityRef, PrimaryMap, packed_option::PackedOption};
+use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
 use facts::Facts;
 use plan::Plan;
 use rustc_hash::FxHashMap;
@@ -49,6 +52,9 @@ pub fn run(program: &ir::Program, source_name: &str) -> Program<VReg> {
 pub fn select(program: &ir::Program, id: FuncId) -> Function<VReg> {
     let function = &program.functions[id];
     let facts = Facts::compute(function);
+    let cfg = Cfg::compute(function);
+    let dominators = DomTree::compute(function, &cfg);
+    let loops = Loops::compute(function, &cfg, &dominators);
     let plan = Plan::compute(function, &facts);
     let symbol =
         if id == program.entry { ENTRY_SYMBOL.to_string() } else { function_symbol(source_name(&function.name)) };
@@ -61,12 +67,12 @@ pub fn select(program: &ir::Program, id: FuncId) -> Function<VReg> {
         vregs: PrimaryMap::with_capacity(function.values.len()),
         frame: Frame::default(),
     };
-    for block in function.blocks.values() {
+    for (block, data) in &function.blocks {
         out.blocks.push(BlockData {
-            insts: Vec::with_capacity(block.insts.len() + 2),
+            insts: Vec::with_capacity(data.insts.len() + 2),
             term: Terminator::Unreachable,
-            term_span: block.term_span,
-            loop_depth: 0,
+            term_span: data.term_span,
+            loop_depth: loops.depth(block),
         });
     }
     for value in function.values.keys() {
@@ -82,8 +88,15 @@ pub fn select(program: &ir::Program, id: FuncId) -> Function<VReg> {
         span: Span::NONE,
         origin: PackedOption::default(),
         constants: FxHashMap::default(),
+        hoisted: FxHashMap::default(),
+        hoists: Vec::new(),
+        ends: SecondaryMap::new(),
+        dominators: &dominators,
+        loops: &loops,
+        outermost: None,
     };
     selector.function();
+    selector.hoist();
     selector.out
 }
 
@@ -105,12 +118,23 @@ struct Selector<'a> {
     origin: PackedOption<IrInst>,
     /// Registers that hold constants in the current machine block; nothing changes them.
     constants: FxHashMap<i64, VReg>,
+    /// Registers that hold wide constants throughout a loop.
+    hoisted: FxHashMap<(Loop, i64), VReg>,
+    /// The same in order of first use, with the IR block that defines them, in front of the loop.
+    hoists: Vec<(ir::Block, i64, VReg)>,
+    /// The last machine block of each IR block.
+    ends: SecondaryMap<ir::Block, Option<Block>>,
+    dominators: &'a DomTree,
+    loops: &'a Loops,
+    /// The outermost loop around the current block.
+    outermost: Option<Loop>,
 }
 
 impl<'a> Selector<'a> {
     fn function(&mut self) {
         for &block in &self.function.layout {
             self.open(block);
+            self.outermost = self.outermost_loop(block);
             if block == self.function.entry() {
                 self.params();
             }
@@ -130,6 +154,45 @@ impl<'a> Selector<'a> {
                 Some(tail) => self.select_tail_call(tail),
                 None => self.terminator(&data.term),
             }
+            self.ends[block] = Some(self.current);
+        }
+    }
+
+    fn outermost_loop(&self, block: ir::Block) -> Option<Loop> {
+        // Blocks are visited in an order that stays in a loop for long: mostly the answer is the same as before.
+        let mut outermost = self.loops.innermost(block)?;
+        if let Some(before) = self.outermost
+            && self.loops.contains(before, block)
+        {
+            return Some(before);
+        }
+        while let Some(parent) = self.loops.parent(outermost) {
+            outermost = parent;
+        }
+        Some(outermost)
+    }
+
+    /// A block that dominates the loop, if it is easy to find outside of all loops.
+    fn in_front_of(&self, around: Loop) -> Option<ir::Block> {
+        let mut front = self.dominators.idom(self.loops.header(around))?;
+        // A loop may follow another one directly, whose header is then the dominator.
+        for _ in 0..4 {
+            let Some(mut other) = self.loops.innermost(front) else { break };
+            while let Some(parent) = self.loops.parent(other) {
+                other = parent;
+            }
+            front = self.dominators.idom(self.loops.header(other))?;
+        }
+        Some(front)
+    }
+
+    /// Defines the constants of loops in front of them. That a block ends in a branch on flags does no harm: `mov` of a
+    /// constant keeps them.
+    fn hoist(&mut self) {
+        for (block, value, dst) in std::mem::take(&mut self.hoists) {
+            let end = self.ends[block].expect("a block in front of a loop was selected");
+            let op = Op::Imm { dst: RegMem::Reg(dst), value };
+            self.out.blocks[end].insts.push(Inst { op, span: Span::NONE, origin: PackedOption::default() });
         }
     }
 
@@ -191,6 +254,18 @@ impl<'a> Selector<'a> {
     fn constant(&mut self, value: i64) -> VReg {
         if let Some(reg) = self.constants.get(&value) {
             return *reg;
+        }
+        let is_wide = i32::try_from(value).is_err() && u32::try_from(value).is_err();
+        if let Some(around) = self.outermost.filter(|_| is_wide)
+            && let Some(front) = self.in_front_of(around)
+        {
+            if let Some(reg) = self.hoisted.get(&(around, value)) {
+                return *reg;
+            }
+            let dst = self.fresh();
+            self.hoisted.insert((around, value), dst);
+            self.hoists.push((front, value, dst));
+            return dst;
         }
         let dst = self.fresh();
         self.imm(dst, value);
