@@ -1,19 +1,19 @@
 //! Links with a linker of the user's choice, as a process of its own: `ld`, `mold`, `ld.lld`, or a C compiler as driver.
 //!
-//! The objects go to a temporary folder, the linker makes the executable there, and only a whole one takes the output's
-//! name. Cost: a process and some files; `link` does the same within this process.
+//! The objects go to a temporary folder, where the linker makes the executable. Cost: a process and some files; `link` does
+//! the same within this process.
 
 use super::link::{Input, LinkError};
-use super::output::{self, TemporaryFolder};
+use super::output::TemporaryFolder;
 use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Links objects with the program `linker` (a path, or a name that is looked up in `PATH`) into the executable `out`.
+/// The executable that the program `linker` (a path, or a name that is looked up in `PATH`) makes of objects.
 ///
 /// # Errors
 /// [`LinkError::External`], with what the linker said.
-pub fn link_with(linker: &Path, inputs: &[Input<'_>], out: &Path) -> Result<(), LinkError> {
+pub fn link_with(linker: &Path, inputs: &[Input<'_>]) -> Result<Vec<u8>, LinkError> {
     let failed = |what: &str, error: &dyn fmt::Display| LinkError::External {
         linker: linker.display().to_string(),
         message: if what.is_empty() { error.to_string() } else { format!("{what}: {error}") },
@@ -32,9 +32,7 @@ pub fn link_with(linker: &Path, inputs: &[Input<'_>], out: &Path) -> Result<(), 
         let said = String::from_utf8_lossy(if result.stderr.is_empty() { &result.stdout } else { &result.stderr });
         return Err(failed(&result.status.to_string(), &said.trim_end()));
     }
-    let bytes = std::fs::read(&made).map_err(|error| failed("it made no executable", &error))?;
-    output::write_atomically(out, &bytes, output::EXECUTABLE)
-        .map_err(|error| failed(&format!("cannot write {}", out.display()), &error))
+    std::fs::read(&made).map_err(|error| failed("it made no executable", &error))
 }
 
 /// What this linker must be told besides its inputs.

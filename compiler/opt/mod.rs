@@ -8,6 +8,7 @@
 
 pub mod copy_propagation;
 pub mod dce;
+pub mod drop_functions;
 pub mod fuel;
 pub mod lvn;
 mod memory;

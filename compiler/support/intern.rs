@@ -4,7 +4,7 @@
 
 use cranelift_entity::{EntityRef, PrimaryMap, entity_impl};
 use rustc_hash::FxHashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// An interned text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,8 +14,8 @@ entity_impl!(Symbol, "sym");
 /// The texts seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
-    texts: PrimaryMap<Symbol, Rc<str>>,
-    symbols: FxHashMap<Rc<str>, Symbol>,
+    texts: PrimaryMap<Symbol, Arc<str>>,
+    symbols: FxHashMap<Arc<str>, Symbol>,
 }
 
 impl Interner {
@@ -29,7 +29,7 @@ impl Interner {
         if let Some(symbol) = self.symbols.get(text) {
             return *symbol;
         }
-        let text: Rc<str> = Rc::from(text);
+        let text: Arc<str> = Arc::from(text);
         let symbol = self.texts.push(text.clone());
         self.symbols.insert(text, symbol);
         symbol

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Measures what atlc makes and how fast it compiles.
+
+    bench/run.py programs [NAME…] [--repeat N]    user time of each program at -O0, -O1, -O2 next to gcc -O2 on its C twin
+    bench/run.py compile [--lines 10000,20000,…]  compile time and peak memory of generated programs that double
+
+Needs a release build (`cargo build --release`) and, for `programs`, gcc. Times are the least of N runs, in seconds of user time;
+ratios are to gcc -O2 -fwrapv. Every run's output is compared with what it must print.
+"""
+import argparse
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ATLC = os.path.join(HERE, '..', 'target', 'release', 'atlc')
+LEVELS = ['-O0', '-O1', '-O2']
+
+
+def run(command, stdin=None):
+    """(user seconds, wall seconds, peak MB, output); fails loudly."""
+    with tempfile.TemporaryFile() as out, open(stdin or os.devnull, 'rb') as data:
+        begin = time.perf_counter()
+        process = subprocess.Popen(command, stdin=data, stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begin
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            sys.exit(f'{command} ended with {process.returncode}')
+        out.seek(0)
+        return usage.ru_utime, wall, usage.ru_maxrss / 1024, out.read()
+
+
+def best(command, stdin, expected, repeat):
+    times = []
+    for _ in range(repeat):
+        user, _, _, output = run(command, stdin)
+        if output != expected:
+            sys.exit(f'{command} prints something else than it must')
+        times.append(user)
+    return min(times)
+
+
+def programs(options):
+    names = options.names or sorted(f[:-4] for f in os.listdir(f'{HERE}/programs') if f.endswith('.atl'))
+    ratios = {level: [] for level in LEVELS}
+    print(f'{"program":<14}{"gcc -O2":>9}' + ''.join(f'{level:>9}{"ratio":>7}' for level in LEVELS))
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            base = f'{HERE}/programs/{name}'
+            with open(base + '.expected', 'rb') as f:
+                expected = f.read()
+            twin = f'{folder}/{name}.c.out'
+            subprocess.run(['gcc', '-O2', '-fwrapv', '-w', f'{HERE}/c/{name}.c', '-o', twin], check=True)
+            gcc = best([twin], base + '.input', expected, options.repeat)
+            row = f'{name:<14}{gcc:>9.3f}'
+            for level in LEVELS:
+                exe = f'{folder}/{name}{level}'
+                subprocess.run([ATLC, 'build', level, base + '.atl', '-o', exe], check=True)
+                ours = best([exe], base + '.input', expected, options.repeat)
+                ratios[level].append(ours / max(gcc, 1e-3))
+                row += f'{ours:>9.3f}{ratios[level][-1]:>7.2f}'
+            print(row, flush=True)
+    print(f'{"geometric mean":<23}' + ''.join(
+        f'{math.exp(sum(map(math.log, ratios[level])) / len(ratios[level])):>16.2f}' for level in LEVELS))
+
+
+def many_functions(lines):
+    parts = []
+    for i in range(lines // 10):
+        parts.append(f'''fn f{i}(a: int, b: int) -> int {{
+  let x = a * {i % 97 + 3} + b;
+  let k = 0;
+  while (k < 10) {{
+    if (x % 3 == k) {{ x += b; }}
+    x = x ^ a << k;
+    k += 1;
+  }}
+  return x;
+}}''')
+    calls = '\n'.join(f'total += f{i}(total, {i});' for i in range(0, lines // 10))
+    return '\n'.join(parts) + '\nlet total = read();\n' + calls + '\nprint(total);\n'
+
+
+def one_block(lines):
+    names = [f'v{i}' for i in range(50)]
+    parts = [f'let {n} = read();' for n in names]
+    for i in range(lines):
+        a, b, c = names[i % 50], names[(i * 7 + 3) % 50], names[(i * 13 + 5) % 50]
+        parts.append(f'{a} = {b} {"+-^*&|"[i % 6]} {c} + {i % 1000};')
+    return '\n'.join(parts) + '\nprint(' + ', '.join(names[:10]) + ');\n'
+
+
+def else_if(lines):
+    parts = ['let x = read();\nlet y = 0;\nif (x == 0) { y = 1; }']
+    parts += [f'else if (x == {i}) {{ y = y + {i % 100}; }}' for i in range(1, lines)]
+    return '\n'.join(parts) + '\nprint(y);\n'
+
+
+def compile_times(options):
+    kinds = [('many functions', many_functions), ('one huge block', one_block), ('deep else-if', else_if)]
+    sizes = [int(n) for n in options.lines.split(',')]
+    print(f'{"program":<16}{"level":<6}{"lines":>8}{"seconds":>9}{"ratio":>7}{"peak MB":>9}{"lines/s":>11}')
+    with tempfile.TemporaryDirectory() as folder:
+        for title, make in kinds:
+            for level in LEVELS:
+                before = None
+                for size in sizes:
+                    path = f'{folder}/x.atl'
+                    text = make(size)
+                    with open(path, 'w') as f:
+                        f.write(text)
+                    count = text.count('\n')
+                    wall, peak = min(run([ATLC, 'build', level, path, '-o', f'{folder}/x'])[1:3] for _ in range(options.repeat))
+                    ratio = f'{wall / before:>7.2f}' if before else ' ' * 7
+                    print(f'{title:<16}{level:<6}{count:>8}{wall:>9.3f}{ratio}{peak:>9.0f}{count / wall:>11.0f}', flush=True)
+                    before = wall
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest='command', required=True)
+    p = commands.add_parser('programs')
+    p.add_argument('names', nargs='*')
+    p.add_argument('--repeat', type=int, default=3)
+    c = commands.add_parser('compile')
+    c.add_argument('--lines', default='10000,20000,40000,80000')
+    c.add_argument('--repeat', type=int, default=3)
+    options = parser.parse_args()
+    # Deep recursion is part of what is measured.
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = 64 << 20
+    resource.setrlimit(resource.RLIMIT_STACK, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    if not os.path.exists(ATLC):
+        sys.exit('build it first: cargo build --release')
+    programs(options) if options.command == 'programs' else compile_times(options)
+
+
+if __name__ == '__main__':
+    main()

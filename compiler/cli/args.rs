@@ -1,0 +1,369 @@
+//! The command line as clap sees it, and its translation into the pipeline's options.
+//!
+//! **Out:** options that hold together; what does not is a usage error (exit status 2) that says what would.
+
+use crate::pipeline::{Options, stages};
+use crate::regalloc;
+use crate::ssa::construct::{Copies, Pruning};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  atlc run examples/swap.atl                        compile and run
+  echo 'print(6 * 7);' | atlc run -                 a program from standard input
+  atlc build prog.atl -o prog -O2                   an executable
+  atlc build prog.atl --emit obj=prog.o,asm=-       an object, and its instructions on standard output
+  atlc dump prog.atl --stage ssa                    the program in SSA form
+  atlc dump prog.atl --all -o dumps                 every stage, in numbered files
+  atlc dump prog.ir --stage sequence                the same from IR text";
+
+/// The whole command line.
+#[derive(Parser, Debug)]
+#[command(
+    name = "atlc",
+    version,
+    about = "Compiles Atlas to x86-64 Linux executables, and shows every stage on the way",
+    after_help = EXAMPLES,
+    max_term_width = 110
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to colour diagnostics and dumps
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    pub color: When,
+}
+
+/// Why there is no command to run.
+pub enum NoCommand {
+    /// Help or the version was asked for.
+    Text(String),
+    /// Wrong usage.
+    Usage(String),
+}
+
+/// Reads the command line.
+pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, NoCommand> {
+    Cli::try_parse_from(arguments).map_err(|error| {
+        let text = error.render().to_string();
+        if error.use_stderr() { NoCommand::Usage(text) } else { NoCommand::Text(text) }
+    })
+}
+
+/// When to use colour.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// On terminals, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Compile to an executable, or to anything on the way there
+    #[command(after_help = build_help())]
+    Build(Build),
+    /// Compile and run; the program's exit status and signals are atlc's
+    Run(Run),
+    /// Look for errors in the source only
+    Check(Check),
+    /// Print what a program has become at a stage
+    #[command(after_help = dump_help())]
+    Dump(Dump),
+}
+
+/// `atlc build`
+#[derive(Args, Debug)]
+pub struct Build {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    /// Where the output goes [default: FILE without `.atl`]
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// What to write, and where; PATH `-` is standard output
+    #[arg(long, value_name = "KIND[=PATH]", value_delimiter = ',')]
+    pub emit: Vec<String>,
+    /// Link with this program (ld, mold, ld.lld …) instead of atlc's own linker
+    #[arg(long, value_name = "PATH")]
+    pub linker: Option<PathBuf>,
+    /// Compile only as far as this stage, and write nothing
+    #[arg(long, value_name = "STAGE")]
+    pub stop_after: Option<String>,
+    #[command(flatten)]
+    pub code: CodeOptions,
+}
+
+/// `atlc run`
+#[derive(Args, Debug)]
+pub struct Run {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub code: CodeOptions,
+    /// Arguments of the program
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub arguments: Vec<OsString>,
+}
+
+/// `atlc check`
+#[derive(Args, Debug)]
+pub struct Check {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+}
+
+/// `atlc dump`
+#[derive(Args, Debug)]
+pub struct Dump {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    /// Which stages or facts
+    #[arg(long, value_name = "NAME", value_delimiter = ',', required_unless_present = "all", conflicts_with = "all")]
+    pub stage: Vec<String>,
+    /// All of them
+    #[arg(long)]
+    pub all: bool,
+    /// Write one numbered file per stage into this folder, instead of standard output
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Only this function
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    #[command(flatten)]
+    pub code: CodeOptions,
+}
+
+/// The choices that shape the code.
+#[derive(Args, Debug)]
+pub struct CodeOptions {
+    /// Optimization level: 0, 1 or 2
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub level: u8,
+    /// How φs are placed
+    #[arg(long, value_name = "METHOD", default_value = "pruned")]
+    pub ssa: SsaMethod,
+    /// Whether copies between variables become values of their own
+    #[arg(long, value_name = "HOW", default_value = "fold")]
+    pub ssa_copies: SsaCopies,
+    /// For tests: `regs=N` allocates N registers only, `spill-all` keeps all values in memory, `threads=N` bounds threads
+    #[arg(short = 'C', value_name = "SWITCH")]
+    pub switches: Vec<String>,
+    /// Let optimization make only N changes, to find the one that matters
+    #[arg(long, value_name = "N")]
+    pub opt_limit: Option<u64>,
+    /// Check the result of every stage (debug builds of atlc always do)
+    #[arg(long)]
+    pub verify: bool,
+    /// Show how long each stage took and what it changed
+    #[arg(long)]
+    pub time_passes: bool,
+}
+
+/// `--ssa`
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SsaMethod {
+    /// At every block of the iterated dominance frontier
+    Minimal,
+    /// Only for variables that live across blocks
+    SemiPruned,
+    /// Only where the variable is live
+    Pruned,
+}
+
+/// `--ssa-copies`
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SsaCopies {
+    /// `x = y` makes x name y's value
+    Fold,
+    /// `x = y` makes a new value
+    Keep,
+}
+
+impl CodeOptions {
+    /// The pipeline's options, or what is wrong with the switches.
+    pub fn options(&self) -> Result<Options, String> {
+        let mut options = Options { level: self.level, ..Options::default() };
+        options.verify |= self.verify;
+        options.opt_limit = self.opt_limit;
+        options.ssa.pruning = match self.ssa {
+            SsaMethod::Minimal => Pruning::Minimal,
+            SsaMethod::SemiPruned => Pruning::SemiPruned,
+            SsaMethod::Pruned => Pruning::Pruned,
+        };
+        options.ssa.copies = match self.ssa_copies {
+            SsaCopies::Fold => Copies::Fold,
+            SsaCopies::Keep => Copies::Keep,
+        };
+        for switch in &self.switches {
+            match switch.split_once('=') {
+                Some(("regs", count)) => {
+                    let Ok(count) = count.parse() else {
+                        return Err(format!("`-C {switch}`: the number of registers must be a number"));
+                    };
+                    options.registers = regalloc::Options::with_registers(count)
+                        .map_err(|message| format!("`-C {switch}`: {message}"))?
+                        .registers;
+                }
+                Some(("threads", count)) => {
+                    let Some(count) = count.parse().ok().filter(|n| (1..=256).contains(n)) else {
+                        return Err(format!("`-C {switch}`: the number of threads must be 1 to 256"));
+                    };
+                    options.threads = count;
+                }
+                None if switch == "spill-all" => options.spill_all = true,
+                Some(_) | None => {
+                    return Err(format!("`-C {switch}` is not known; there are regs=N, spill-all and threads=N"));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// What `--emit` writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum EmitKind {
+    /// The executable.
+    Executable,
+    /// The ELF object of the program without the runtime.
+    Object,
+    /// The ELF object of the runtime.
+    Runtime,
+    /// The dump of a stage or fact, by its name.
+    Dump(&'static str),
+}
+
+impl EmitKind {
+    /// The name of the stage or fact, if it is the dump of one.
+    pub fn dump(&self) -> Option<&'static str> {
+        match self {
+            EmitKind::Dump(name) => Some(name),
+            EmitKind::Executable | EmitKind::Object | EmitKind::Runtime => None,
+        }
+    }
+}
+
+/// One output of `atlc build`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Output {
+    /// What is written.
+    pub kind: EmitKind,
+    /// Where; `None` is standard output.
+    pub path: Option<PathBuf>,
+}
+
+impl Build {
+    /// What to write and where, or what is wrong with the combination.
+    pub fn outputs(&self) -> Result<Vec<Output>, String> {
+        let kinds = if self.emit.is_empty() { vec!["exe".to_string()] } else { self.emit.clone() };
+        let mut outputs: Vec<Output> = Vec::new();
+        let mut output_used = false;
+        let executable_too = kinds.len() > 1;
+        for text in &kinds {
+            let (name, path) = match text.split_once('=') {
+                Some((name, path)) => (name, Some(path)),
+                None => (text.as_str(), None),
+            };
+            let (kind, extension) = emit_kind(name)?;
+            let takes_output = path.is_none() && (!executable_too || kind == EmitKind::Executable);
+            let path = match (path, &self.output) {
+                (Some("-"), _) => None,
+                (Some(""), _) => return Err(format!("`--emit {text}`: a path is missing after `=`")),
+                (Some(path), _) => Some(PathBuf::from(path)),
+                (None, Some(output)) if takes_output => {
+                    output_used = true;
+                    Some(output.clone()).filter(|path| path.as_os_str() != "-")
+                }
+                (None, _) => Some(default_output(&self.file, &kind, extension)),
+            };
+            if path.is_none() && kind == EmitKind::Executable {
+                return Err("an executable is not written to standard output".to_string());
+            }
+            outputs.push(Output { kind, path });
+        }
+        if self.output.is_some() && !output_used {
+            return Err("`-o` names the executable, or the one thing that `--emit` names without a path".to_string());
+        }
+        Ok(outputs)
+    }
+}
+
+fn emit_kind(name: &str) -> Result<(EmitKind, &str), String> {
+    Ok(match name {
+        "exe" | "executable" => (EmitKind::Executable, ""),
+        "obj" | "object" => (EmitKind::Object, "o"),
+        "runtime" => (EmitKind::Runtime, "runtime.o"),
+        "asm" => (EmitKind::Dump("bytes"), "s"),
+        "ir" => (EmitKind::Dump("split-edges"), "ir"),
+        "llvm-ir" => (EmitKind::Dump("llvm-ir"), "ll"),
+        "qbe" => (EmitKind::Dump("qbe"), "ssa"),
+        _ => match stages::dump_name(name) {
+            Some(known) => (EmitKind::Dump(known), known),
+            None => return Err(format!("`--emit {name}` is not known; {}", kinds_line())),
+        },
+    })
+}
+
+/// FILE without `.atl`, with the extension of the kind; `a.out` for standard input and names without `.atl`.
+fn default_output(file: &Path, kind: &EmitKind, extension: &str) -> PathBuf {
+    let has_extension = file.extension().is_some_and(|ext| ext == "atl" || ext == "ir");
+    let stem = if has_extension { file.with_extension("") } else { PathBuf::from("a.out") };
+    match kind {
+        EmitKind::Executable => stem,
+        EmitKind::Object | EmitKind::Runtime | EmitKind::Dump(_) => stem.with_added_extension(extension),
+    }
+}
+
+fn kinds_line() -> String {
+    let exports = stages::export_names().join(", ");
+    format!(
+        "there are exe, obj, asm, ir, runtime, {exports} and the stages and facts {}",
+        stages::dump_names().join(", ")
+    )
+}
+
+fn build_help() -> String {
+    let exports = stages::export_names().join(", ");
+    format!(
+        "Kinds of --emit: exe (the default), obj, asm, ir, runtime, {exports}, and every stage and fact:\n{}",
+        names_paragraph()
+    )
+}
+
+fn dump_help() -> String {
+    format!("Stages, in order, with the facts between them:\n{}", names_paragraph())
+}
+
+fn names_paragraph() -> String {
+    let mut text = String::new();
+    let mut width = 0;
+    for name in stages::dump_names() {
+        if width + name.len() + 2 > 100 {
+            text.push('\n');
+            width = 0;
+        }
+        text.push_str(if width == 0 { "  " } else { " " });
+        text.push_str(name);
+        width += name.len() + 1;
+    }
+    text
+}
+
+/// Checks the names of `--stage`, or says which there are.
+pub fn stage_names(names: &[String]) -> Result<Vec<&'static str>, String> {
+    let known = |name: &String| {
+        let name = match name.as_str() {
+            "asm" => "bytes",
+            "ir" => "split-edges",
+            other => other,
+        };
+        stages::dump_name(name).ok_or_else(|| {
+            format!("`--stage {name}` is not known; the stages and facts are {}", stages::dump_names().join(", "))
+        })
+    };
+    names.iter().map(known).collect()
+}
