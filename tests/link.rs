@@ -6,6 +6,7 @@ use atlc::emit::code::{FunctionCode, ProgramCode, Reloc, RelocKind, Target};
 use atlc::emit::external::link_with;
 use atlc::emit::link::{Input, LinkError, link};
 use atlc::emit::output::TemporaryFolder;
+use atlc::emit::output::{EXECUTABLE, write_atomically};
 use atlc::emit::{RUNTIME, object};
 use atlc::x64::runtime::{ENTRY_SYMBOL, RuntimeFn};
 use cranelift_entity::{EntityRef, PrimaryMap};
@@ -150,7 +151,7 @@ fn other_linkers_agree() {
         let object = object::run(&sample());
         let inputs = [Input { name: "sample.o", bytes: &object }, Input { name: "runtime.o", bytes: RUNTIME }];
         let linked = alone(|| link_with(Path::new(linker), &inputs)).unwrap_or_else(|error| panic!("{error}"));
-        write_atomically(&out, &linked, EXECUTABLE).unwrap();
+        alone(|| write_atomically(&out, &linked, EXECUTABLE)).unwrap();
         prints_the_sample(&run(&mut Command::new(out), &[]));
     }
 }
