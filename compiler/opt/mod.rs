@@ -9,7 +9,9 @@
 pub mod copy_propagation;
 pub mod dce;
 pub mod drop_functions;
+mod flow;
 pub mod fuel;
+pub mod gvn;
 pub mod lvn;
 mod memory;
 mod numbering;
@@ -56,12 +58,31 @@ pub const PASSES: &[Pass] = &[
         level: 1,
         run: |p, f| each(p, f, copy_propagation::run),
     },
-    Pass { name: "simplify", title: "algebraic simplification", level: 1, run: |p, f| each(p, f, simplify::run) },
-    Pass { name: "lvn", title: "local value numbering", level: 1, run: |p, f| each_summarized(p, f, lvn::run) },
-    Pass { name: "dce", title: "dead code elimination", level: 1, run: |p, f| each_summarized(p, f, dce::run) },
     Pass {
         name: "simplify-cfg",
         title: "control flow simplification",
+        level: 1,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass { name: "simplify", title: "algebraic simplification", level: 1, run: |p, f| each(p, f, simplify::run) },
+    Pass { name: "lvn", title: "local value numbering", level: 1, run: |p, f| each_summarized(p, f, lvn::run) },
+    Pass { name: "gvn", title: "global value numbering", level: 1, run: |p, f| each_summarized(p, f, gvn::run) },
+    Pass {
+        name: "sccp.2",
+        title: "sparse conditional constant propagation, again",
+        level: 1,
+        run: |p, f| each(p, f, sccp::run),
+    },
+    Pass {
+        name: "copy-propagation.2",
+        title: "copy propagation, again",
+        level: 1,
+        run: |p, f| each(p, f, copy_propagation::run),
+    },
+    Pass { name: "dce", title: "dead code elimination", level: 1, run: |p, f| each_summarized(p, f, dce::run) },
+    Pass {
+        name: "simplify-cfg.2",
+        title: "control flow simplification, again",
         level: 1,
         run: |p, f| each(p, f, simplify_cfg::run),
     },
