@@ -21,6 +21,7 @@
 
 use super::flow::Flow;
 use super::fuel::Fuel;
+use super::lower_bounds::LowerBounds;
 use super::memory::{Classes, Memory};
 use super::numbering::{Numbering, Scope};
 use super::summaries::Summaries;
@@ -31,8 +32,20 @@ use smallvec::SmallVec;
 /// Numbers the values of a function; gives the number of changes.
 pub fn run(function: &mut Function, summaries: &Summaries, fuel: &mut Fuel) -> usize {
     let flow = Flow::compute(function);
+    number(function, &flow, summaries, None, fuel)
+}
+
+/// The same with flow facts at hand, and constants that values are never below, if they are known.
+pub fn number(
+    function: &mut Function,
+    flow: &Flow,
+    summaries: &Summaries,
+    bounds: Option<LowerBounds>,
+    fuel: &mut Fuel,
+) -> usize {
     let mut numbering = Numbering::new(function, summaries);
-    let new_versions = new_versions(function, &flow, &numbering.memory, summaries);
+    numbering.bounds = bounds;
+    let new_versions = new_versions(function, flow, &numbering.memory, summaries);
     let mut open: Vec<(Block, Scope)> = Vec::new();
     for block in &flow.preorder {
         while let Some((above, scope)) = open.last().copied() {
@@ -43,7 +56,7 @@ pub fn run(function: &mut Function, summaries: &Summaries, fuel: &mut Fuel) -> u
             open.pop();
         }
         open.push((*block, numbering.enter()));
-        learn_from_edge(function, &flow, &mut numbering, *block);
+        learn_from_edge(function, flow, &mut numbering, *block);
         numbering.forget(new_versions[*block]);
         let operands = |function: &Function, index: usize| -> SmallVec<[Operand; 4]> {
             flow.preds(*block).iter().map(|from| flow.edge(function, *from).args[index]).collect()

@@ -6,12 +6,19 @@
 //! itself and asks [`fuel::Fuel`] first, so that a wrong one can be found by bisection. A replaced value names its
 //! replacement; ids are never reused; what stays keeps its place in the source.
 
+pub mod bounds_elim;
 pub mod copy_propagation;
 pub mod dce;
 pub mod drop_functions;
 mod flow;
 pub mod fuel;
 pub mod gvn;
+pub mod if_convert;
+pub mod inline;
+pub mod licm;
+pub mod loop_rotate;
+mod loops;
+mod lower_bounds;
 pub mod lvn;
 mod memory;
 mod numbering;
@@ -20,7 +27,9 @@ mod renaming;
 pub mod sccp;
 pub mod simplify;
 pub mod simplify_cfg;
+mod ssa_repair;
 pub mod summaries;
+pub mod tail_recursion;
 #[cfg(test)]
 mod tests;
 pub mod unreachable;
@@ -84,6 +93,101 @@ pub const PASSES: &[Pass] = &[
         name: "simplify-cfg.2",
         title: "control flow simplification, again",
         level: 1,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass { name: "tail-recursion", title: "tail recursion elimination", level: 2, run: tail_recursion::run },
+    Pass { name: "inline", title: "inlining", level: 2, run: inline::run },
+    Pass {
+        name: "sccp.3",
+        title: "sparse conditional constant propagation, across inlined calls",
+        level: 2,
+        run: |p, f| each(p, f, sccp::run),
+    },
+    Pass {
+        name: "copy-propagation.3",
+        title: "copy propagation, across inlined calls",
+        level: 2,
+        run: |p, f| each(p, f, copy_propagation::run),
+    },
+    Pass {
+        name: "simplify-cfg.3",
+        title: "control flow simplification, across inlined calls",
+        level: 2,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass {
+        name: "simplify.2",
+        title: "algebraic simplification, across inlined calls",
+        level: 2,
+        run: |p, f| each(p, f, simplify::run),
+    },
+    Pass {
+        name: "bounds-elim",
+        title: "bounds check elimination",
+        level: 2,
+        run: |p, f| each_summarized(p, f, bounds_elim::run),
+    },
+    Pass {
+        name: "dce.2",
+        title: "dead code elimination, across inlined calls",
+        level: 2,
+        run: |p, f| each_summarized(p, f, dce::run),
+    },
+    Pass {
+        name: "simplify-cfg.4",
+        title: "control flow simplification, before loops",
+        level: 2,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass { name: "if-convert", title: "if-conversion", level: 2, run: |p, f| each(p, f, if_convert::run) },
+    Pass {
+        name: "simplify-cfg.5",
+        title: "control flow simplification, where branches went",
+        level: 2,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass { name: "loop-rotate", title: "loop rotation", level: 2, run: |p, f| each(p, f, loop_rotate::run) },
+    Pass {
+        name: "copy-propagation.4",
+        title: "copy propagation, after loop rotation",
+        level: 2,
+        run: |p, f| each(p, f, copy_propagation::run),
+    },
+    Pass {
+        name: "simplify-cfg.6",
+        title: "control flow simplification, after loop rotation",
+        level: 2,
+        run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass { name: "licm", title: "loop-invariant code motion", level: 2, run: |p, f| each_summarized(p, f, licm::run) },
+    Pass {
+        name: "gvn.2",
+        title: "global value numbering, across loops",
+        level: 2,
+        run: |p, f| each_summarized(p, f, gvn::run),
+    },
+    Pass {
+        name: "simplify.3",
+        title: "algebraic simplification, at last",
+        level: 2,
+        run: |p, f| each(p, f, simplify::run),
+    },
+    Pass {
+        name: "copy-propagation.5",
+        title: "copy propagation, at last",
+        level: 2,
+        run: |p, f| each(p, f, copy_propagation::run),
+    },
+    Pass {
+        name: "dce.3",
+        title: "dead code elimination, at last",
+        level: 2,
+        run: |p, f| each_summarized(p, f, dce::run),
+    },
+    Pass {
+        name: "simplify-cfg.7",
+        title: "control flow simplification, at last",
+        level: 2,
         run: |p, f| each(p, f, simplify_cfg::run),
     },
 ];

@@ -12,6 +12,7 @@
 //! **In**: instructions in an order in which definitions come before uses, but for φs. Cost: constant per operand.
 
 use super::fuel::Fuel;
+use super::lower_bounds::LowerBounds;
 use super::memory::{CLASSES, Classes, Memory};
 use super::renaming::Renaming;
 use super::summaries::Summaries;
@@ -59,6 +60,8 @@ pub struct Numbering<'a> {
     versions: [u32; CLASSES],
     next_version: u32,
     undo: Vec<Undo>,
+    /// Constants that values are never below, if they have been computed.
+    pub bounds: Option<LowerBounds>,
     /// Changes made.
     pub changes: usize,
 }
@@ -88,6 +91,7 @@ impl<'a> Numbering<'a> {
             versions: [0; CLASSES],
             next_version: 1,
             undo: Vec::new(),
+            bounds: None,
             changes: 0,
         }
     }
@@ -189,8 +193,7 @@ impl<'a> Numbering<'a> {
                 let (index, len) = (*index, *len);
                 let key = Key::Bounds(index, len);
                 let known = self.table.contains_key(&key)
-                    || (self.holds(CompareOp::Le, Operand::Int(0), index) == Some(true)
-                        && self.holds(CompareOp::Lt, index, len) == Some(true));
+                    || (self.is_at_least(index, 0) && self.is_below(function, index, len));
                 if known && fuel.take() {
                     self.changes += 1;
                     return false;
@@ -240,7 +243,13 @@ impl<'a> Numbering<'a> {
                 let source = *source;
                 return self.found(function, inst, source, fuel);
             }
-            Op::Parallel(_) | Op::Array { .. } | Op::Free(_) | Op::Read | Op::Eof | Op::Print(_) => return true,
+            Op::Array { len, .. } => {
+                // It has been made, so its length is not negative.
+                let len = *len;
+                self.learn_comparison(CompareOp::Le, Operand::Int(0), len);
+                return true;
+            }
+            Op::Parallel(_) | Op::Free(_) | Op::Read | Op::Eof | Op::Print(_) => return true,
         };
         match self.table.get(&key).copied() {
             Some(known) => self.found(function, inst, known, fuel),
@@ -271,6 +280,50 @@ impl<'a> Numbering<'a> {
                 Some(Operand::Value(_) | Operand::Int(_)) | None => None,
             },
             Err(known) => Some(known),
+        }
+    }
+
+    /// Is the operand known to be at least this constant here?
+    fn is_at_least(&self, operand: Operand, constant: i64) -> bool {
+        self.holds(CompareOp::Le, Operand::Int(constant), operand) == Some(true)
+            || self.bounds.as_ref().is_some_and(|bounds| bounds.of(operand) >= constant)
+    }
+
+    /// Is the index known to be below the length here?
+    fn is_below(&self, function: &Function, index: Operand, len: Operand) -> bool {
+        if self.holds(CompareOp::Lt, index, len) == Some(true) {
+            return true;
+        }
+        if self.bounds.is_none() {
+            return false;
+        }
+        // `i - c < len` if `i < len`, or if `i <= len` and c is not 0; and i - c must not wrap.
+        if let Some((i, c)) = self.sum(function, index)
+            && c < 0
+            && c != i64::MIN
+            && self.is_at_least(i, -c)
+            && (self.holds(CompareOp::Le, i, len) == Some(true))
+        {
+            return true;
+        }
+        // `i < m + 1` if `i <= m`; and m + 1 must not wrap, which it has not if it is not negative and m is at least -1 or
+        // if it is more than the smallest int.
+        let below_sum = |index: Operand| {
+            self.sum(function, len).is_some_and(|(m, c)| {
+                c == 1 && self.is_at_least(len, 0) && self.holds(CompareOp::Le, index, m) == Some(true)
+            })
+        };
+        below_sum(index)
+            || self
+                .sum(function, index)
+                .is_some_and(|(i, c)| c < 0 && c != i64::MIN && self.is_at_least(i, -c) && below_sum(i))
+    }
+
+    /// The operand as a sum of another and a constant.
+    fn sum(&self, function: &Function, operand: Operand) -> Option<(Operand, i64)> {
+        match &function.insts[self.defs[operand.value()?].expand()?].op {
+            Op::Binary { op: BinaryOp::Add, args: [a, Operand::Int(c)], .. } => Some((*a, *c)),
+            _ => None,
         }
     }
 

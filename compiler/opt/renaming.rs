@@ -54,6 +54,16 @@ impl Renaming {
         last
     }
 
+    /// Makes every use of the first value of a pair read the second, which is another value, not a new name of it.
+    pub fn rename_uses(function: &mut Function, pairs: &[(Value, Value)]) {
+        let mut renaming = Renaming::new();
+        for (old, new) in pairs {
+            renaming.to[*old] = Some((*new).into());
+            renaming.count += 1;
+        }
+        renaming.apply(function);
+    }
+
     /// Rewrites every operand of the blocks in the layout.
     pub fn apply(&mut self, function: &mut Function) {
         if self.count == 0 {
