@@ -185,7 +185,12 @@ impl Loops {
 
     /// Is the block in the loop, or in one within? Cost: the nesting between both.
     pub fn contains(&self, this: Loop, block: Block) -> bool {
-        let mut at = self.innermost(block);
+        self.encloses(this, self.innermost(block))
+    }
+
+    /// Is what is in the loop `inner`, if it is in any, in the loop `this` as well? Cost: the nesting between both.
+    pub fn encloses(&self, this: Loop, inner: Option<Loop>) -> bool {
+        let mut at = inner;
         while let Some(inner) = at {
             if inner >= this {
                 return inner == this;

@@ -25,6 +25,7 @@ use super::lower_bounds::LowerBounds;
 use super::memory::{Classes, Memory};
 use super::numbering::{Numbering, Scope};
 use super::summaries::Summaries;
+use crate::analysis::frontiers;
 use crate::ir::{Block, Function, Operand, Terminator};
 use cranelift_entity::SecondaryMap;
 use smallvec::SmallVec;
@@ -47,7 +48,7 @@ pub fn number(
     numbering.bounds = bounds;
     let new_versions = new_versions(function, flow, &numbering.memory, summaries);
     let mut open: Vec<(Block, Scope)> = Vec::new();
-    for block in &flow.preorder {
+    for block in flow.dominators.preorder() {
         while let Some((above, scope)) = open.last().copied() {
             if flow.idom(*block) == Some(above) {
                 break;
@@ -59,7 +60,7 @@ pub fn number(
         learn_from_edge(function, flow, &mut numbering, *block);
         numbering.forget(new_versions[*block]);
         let operands = |function: &Function, index: usize| -> SmallVec<[Operand; 4]> {
-            flow.preds(*block).iter().map(|from| flow.edge(function, *from).args[index]).collect()
+            flow.preds(*block).iter().map(|from| from.edge(function).args[index]).collect()
         };
         numbering.number_phis(function, *block, operands, fuel);
         let mut insts = std::mem::take(&mut function.blocks[*block].insts);
@@ -74,10 +75,10 @@ pub fn number(
 
 /// What the one edge into a block shows.
 fn learn_from_edge(function: &Function, flow: &Flow, numbering: &mut Numbering, block: Block) {
-    if let [(pred, number)] = flow.preds(block)
-        && let Terminator::Branch { cond, .. } = &function.blocks[*pred].term
+    if let [pred] = flow.preds(block)
+        && let Terminator::Branch { cond, .. } = &function.blocks[pred.block].term
     {
-        numbering.learn(function, *cond, *number == 0);
+        numbering.learn(function, *cond, pred.edge == 0);
     }
 }
 
@@ -115,7 +116,7 @@ fn new_versions(
     // What a block writes, and what it starts with: both make versions that end at its dominance frontier.
     let mut writes: SecondaryMap<Block, Classes> = SecondaryMap::with_capacity(function.blocks.len());
     let mut any = Classes::NONE;
-    for block in &flow.order {
+    for block in flow.order() {
         for inst in &function.blocks[*block].insts {
             writes[*block] = writes[*block].union(memory.writes(function, summaries, &function.insts[*inst].op));
         }
@@ -125,25 +126,8 @@ fn new_versions(
     if any.is_empty() {
         return starts;
     }
-    let mut frontiers: SecondaryMap<Block, SmallVec<[Block; 2]>> = SecondaryMap::with_capacity(function.blocks.len());
-    for block in &flow.order {
-        let preds = flow.preds(*block);
-        if preds.len() < 2 {
-            continue;
-        }
-        for (pred, _) in preds {
-            let mut runner = *pred;
-            // A block that has this frontier already has passed it on to those above it.
-            while Some(runner) != flow.idom(*block) && frontiers[runner].last() != Some(block) {
-                frontiers[runner].push(*block);
-                match flow.idom(runner) {
-                    Some(above) => runner = above,
-                    None => break,
-                }
-            }
-        }
-    }
-    let mut work: Vec<Block> = flow.order.iter().copied().filter(|block| !writes[*block].is_empty()).collect();
+    let frontiers = frontiers::compute(&flow.cfg, &flow.dominators);
+    let mut work: Vec<Block> = flow.order().iter().copied().filter(|block| !writes[*block].is_empty()).collect();
     while let Some(block) = work.pop() {
         let made = writes[block].union(starts[block]);
         for join in &frontiers[block] {

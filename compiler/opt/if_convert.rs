@@ -31,7 +31,7 @@ const SELECT_LIMIT: usize = 2;
 pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
     let flow = Flow::compute(function);
     let mut gone: EntitySet<Block> = EntitySet::with_capacity(function.blocks.len());
-    let changes = flow.order.iter().rev().filter(|block| convert(function, &flow, **block, &mut gone, fuel)).count();
+    let changes = flow.order().iter().rev().filter(|block| convert(function, &flow, **block, &mut gone, fuel)).count();
     function.layout.retain(|block| !gone.contains(*block));
     changes
 }

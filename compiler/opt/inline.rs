@@ -20,7 +20,7 @@
 use super::fuel::Fuel;
 use super::summaries::components;
 use crate::ir::{
-    Block, Edge, FuncId, Function, Inst, Op, Operand, Program, Role, Terminator, Type, Value, Variable, VariableData,
+    Block, Edge, FuncId, Function, Inst, Op, Operand, Program, Role, Terminator, Value, Variable, VariableData,
 };
 use cranelift_entity::{EntitySet, SecondaryMap};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -18,29 +18,29 @@
 
 use super::flow::Flow;
 use super::fuel::Fuel;
-use super::loops::Loops;
 use super::memory::{Classes, Memory};
 use super::summaries::Summaries;
+use crate::analysis::loops::{Loop, Loops};
 use crate::ir::{Block, Edge, Function, Inst, Op, Operand, Role, Terminator, Type, Value};
 use cranelift_entity::SecondaryMap;
 
 /// Moves invariant operations; gives their number.
 pub fn run(function: &mut Function, summaries: &Summaries, fuel: &mut Fuel) -> usize {
     let flow = Flow::compute(function);
-    let loops = Loops::compute(&flow);
-    if loops.list.is_empty() {
+    let loops = Loops::compute(function, &flow.cfg, &flow.dominators);
+    if loops.all().next().is_none() {
         return 0;
     }
     let added = make_preheaders(function, &flow, &loops, fuel);
     // The new blocks are in loops themselves.
     let flow = Flow::compute(function);
-    let loops = Loops::compute(&flow);
+    let loops = Loops::compute(function, &flow.cfg, &flow.dominators);
     let memory = Memory::compute(function);
     // The loop in whose blocks a value is defined.
-    let mut home: SecondaryMap<Value, Option<usize>> = SecondaryMap::with_capacity(function.values.len());
-    for block in &flow.order {
+    let mut home: SecondaryMap<Value, Option<Loop>> = SecondaryMap::with_capacity(function.values.len());
+    for block in flow.order() {
         let data = &function.blocks[*block];
-        let number = loops.innermost[*block];
+        let number = loops.innermost(*block);
         data.params.iter().for_each(|param| home[*param] = number);
         for inst in &data.insts {
             if let Some(result) = function.insts[*inst].result.expand() {
@@ -49,7 +49,7 @@ pub fn run(function: &mut Function, summaries: &Summaries, fuel: &mut Fuel) -> u
         }
     }
     let mut changes = added;
-    for number in 0..loops.list.len() {
+    for number in loops.all() {
         // Without fuel some loops have got none.
         if let Some(preheader) = preheader(function, &flow, &loops, number) {
             changes += hoist(function, summaries, &flow, &loops, &memory, number, preheader, &mut home, fuel);
@@ -59,11 +59,11 @@ pub fn run(function: &mut Function, summaries: &Summaries, fuel: &mut Fuel) -> u
 }
 
 /// The block that alone enters the loop, and only jumps there.
-fn preheader(function: &Function, flow: &Flow, loops: &Loops, number: usize) -> Option<Block> {
-    let header = loops.list[number].header;
-    let mut entries = flow.preds(header).iter().filter(|(pred, _)| !loops.contains(number, *pred));
+fn preheader(function: &Function, flow: &Flow, loops: &Loops, number: Loop) -> Option<Block> {
+    let header = loops.header(number);
+    let mut entries = flow.preds(header).iter().filter(|pred| !loops.contains(number, pred.block));
     match (entries.next(), entries.next()) {
-        (Some((pred, _)), None) if matches!(function.blocks[*pred].term, Terminator::Jump(_)) => Some(*pred),
+        (Some(pred), None) if matches!(function.blocks[pred.block].term, Terminator::Jump(_)) => Some(pred.block),
         (_, _) => None,
     }
 }
@@ -72,8 +72,8 @@ fn preheader(function: &Function, flow: &Flow, loops: &Loops, number: usize) -> 
 fn make_preheaders(function: &mut Function, flow: &Flow, loops: &Loops, fuel: &mut Fuel) -> usize {
     let mut made: SecondaryMap<Block, Option<Block>> = SecondaryMap::with_capacity(function.blocks.len());
     let mut count = 0;
-    for (number, found) in loops.list.iter().enumerate() {
-        let header = found.header;
+    for number in loops.all() {
+        let header = loops.header(number);
         if header == function.entry() || preheader(function, flow, loops, number).is_some() || !fuel.take() {
             continue;
         }
@@ -88,10 +88,9 @@ fn make_preheaders(function: &mut Function, flow: &Flow, loops: &Loops, fuel: &m
         }
         function.blocks[preheader].term = Terminator::Jump(Edge { target: header, args });
         function.blocks[preheader].term_span = function.blocks[header].term_span;
-        for (pred, edge) in flow.preds(header) {
-            if !loops.contains(number, *pred) {
-                let edge = function.blocks[*pred].term.edges_mut().nth(usize::from(*edge)).expect("the edge exists");
-                edge.target = preheader;
+        for pred in flow.preds(header) {
+            if !loops.contains(number, pred.block) {
+                pred.edge_mut(function).target = preheader;
             }
         }
         made[header] = Some(preheader);
@@ -109,22 +108,25 @@ fn hoist(
     flow: &Flow,
     loops: &Loops,
     memory: &Memory,
-    number: usize,
+    number: Loop,
     preheader: Block,
-    home: &mut SecondaryMap<Value, Option<usize>>,
+    home: &mut SecondaryMap<Value, Option<Loop>>,
     fuel: &mut Fuel,
 ) -> usize {
-    let found = &loops.list[number];
+    let header = loops.header(number);
+    // In an order in which what defines an operand comes first.
+    let mut blocks = loops.blocks(number).to_vec();
+    blocks.sort_by_key(|block| flow.cfg.place(*block));
     let mut written = Classes::NONE;
-    for block in &found.blocks {
+    for block in &blocks {
         for inst in &function.blocks[*block].insts {
             written = written.union(memory.writes(function, summaries, &function.insts[*inst].op));
         }
     }
     let mut moved: Vec<Inst> = Vec::new();
     // The next block that is sure to run, as long as nothing that stays could end or show anything before.
-    let mut sure = Some(found.header);
-    for block in &found.blocks {
+    let mut sure = Some(header);
+    for block in &blocks {
         let mut certain = sure == Some(*block);
         let insts = std::mem::take(&mut function.blocks[*block].insts);
         let mut kept = Vec::with_capacity(insts.len());
@@ -143,7 +145,7 @@ fn hoist(
             let result = data.result.expand();
             if movable && fuel.take() {
                 if let Some(result) = result {
-                    home[result] = found.parent;
+                    home[result] = loops.parent(number);
                 }
                 moved.push(inst);
             } else {

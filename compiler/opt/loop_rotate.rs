@@ -20,9 +20,9 @@
 
 use super::flow::Flow;
 use super::fuel::Fuel;
-use super::loops::Loops;
 use super::ssa_repair::Repair;
 use super::unreachable;
+use crate::analysis::loops::{Loop, Loops};
 use crate::ir::{Block, Function, Operand, Terminator, Type, Value};
 use cranelift_entity::SecondaryMap;
 use rustc_hash::FxHashMap;
@@ -34,17 +34,19 @@ const LIMIT: usize = 24;
 pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
     unreachable::run(function, fuel);
     let flow = Flow::compute(function);
-    let loops = Loops::compute(&flow);
+    let loops = Loops::compute(function, &flow.cfg, &flow.dominators);
     let mut repair = Repair::new();
     // For each rotated header the copy in front of its loop, and for each copy the loop around that.
     let mut copies: SecondaryMap<Block, Option<Block>> = SecondaryMap::with_capacity(function.blocks.len());
-    let mut around: SecondaryMap<Block, Option<usize>> = loops.innermost.clone();
+    let mut around: SecondaryMap<Block, Option<Loop>> = SecondaryMap::with_capacity(function.blocks.len());
+    function.layout.iter().for_each(|block| around[*block] = loops.innermost(*block));
     let mut rotated = Vec::new();
-    for (number, found) in loops.list.iter().enumerate() {
+    for number in loops.all() {
+        let header = loops.header(number);
         if tests_at_top(function, &loops, number) && fuel.take() {
-            let copy = copy_header(function, found.header, &mut repair);
-            copies[found.header] = Some(copy);
-            around[copy] = found.parent;
+            let copy = copy_header(function, header, &mut repair);
+            copies[header] = Some(copy);
+            around[copy] = loops.parent(number);
             rotated.push(number);
         }
     }
@@ -59,10 +61,10 @@ pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
 }
 
 /// Does the loop leave from its header, and not from its end?
-fn tests_at_top(function: &Function, loops: &Loops, number: usize) -> bool {
-    let found = &loops.list[number];
-    let data = &function.blocks[found.header];
-    if data.insts.len() > LIMIT || found.header == function.entry() {
+fn tests_at_top(function: &Function, loops: &Loops, number: Loop) -> bool {
+    let header = loops.header(number);
+    let data = &function.blocks[header];
+    if data.insts.len() > LIMIT || header == function.entry() {
         return false;
     }
     let Terminator::Branch { then, els, .. } = &data.term else { return false };
@@ -77,7 +79,7 @@ fn tests_at_top(function: &Function, loops: &Loops, number: usize) -> bool {
     let is_array = |value: Value| matches!(function.values[value].ty, Type::Array(_));
     let makes_array = data.params.iter().any(|param| is_array(*param))
         || data.insts.iter().any(|inst| function.insts[*inst].result.expand().is_some_and(is_array));
-    stay != found.header && !makes_array && !matches!(&found.latches[..], [latch] if leaves(latch))
+    stay != header && !makes_array && !matches!(loops.latches(number), [latch] if leaves(latch))
 }
 
 /// Copies a header; its values then have two definitions.
@@ -129,12 +131,12 @@ fn enter_by_copies(
     function: &mut Function,
     loops: &Loops,
     copies: &SecondaryMap<Block, Option<Block>>,
-    around: &SecondaryMap<Block, Option<usize>>,
+    around: &SecondaryMap<Block, Option<Loop>>,
 ) {
     for block in &function.layout {
         for edge in function.blocks[*block].term.edges_mut() {
             let Some(copy) = copies[edge.target] else { continue };
-            let entered = loops.innermost[edge.target].expect("a header is in its loop");
+            let entered = loops.innermost(edge.target).expect("a header is in its loop");
             if !loops.encloses(entered, around[*block]) {
                 edge.target = copy;
             }
@@ -143,16 +145,15 @@ fn enter_by_copies(
 }
 
 /// Puts each copy where its header was, and the header behind the last block of its loop.
-fn lay_out(function: &mut Function, loops: &Loops, rotated: &[usize], copies: &SecondaryMap<Block, Option<Block>>) {
+fn lay_out(function: &mut Function, loops: &Loops, rotated: &[Loop], copies: &SecondaryMap<Block, Option<Block>>) {
     let mut place: SecondaryMap<Block, u32> = SecondaryMap::with_capacity(function.blocks.len());
     for (index, block) in function.layout.iter().enumerate() {
         place[*block] = index as u32;
     }
     let mut behind: Vec<Vec<Block>> = vec![Vec::new(); function.layout.len()];
     for number in rotated {
-        let found = &loops.list[*number];
-        let last = found.blocks.iter().map(|block| place[*block]).max().expect("a loop has blocks");
-        behind[last as usize].push(found.header);
+        let last = loops.blocks(*number).iter().map(|block| place[*block]).max().expect("a loop has blocks");
+        behind[last as usize].push(loops.header(*number));
     }
     let mut layout = Vec::with_capacity(function.layout.len() + rotated.len());
     for (block, behind) in function.layout.iter().zip(behind) {

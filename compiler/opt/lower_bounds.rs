@@ -54,7 +54,7 @@ impl LowerBounds {
         for param in &function.params {
             solver.lower(*param, i64::MIN);
         }
-        for block in &flow.order {
+        for block in flow.order() {
             for inst in &function.blocks[*block].insts {
                 solver.visit_inst(*block, *inst);
             }
@@ -63,8 +63,8 @@ impl LowerBounds {
         while let Some(value) = solver.work.pop() {
             for place in uses.of(value) {
                 match place {
-                    Use::Inst(block, inst) if flow.reachable(*block) => solver.visit_inst(*block, *inst),
-                    Use::Term(block) if flow.reachable(*block) => solver.visit_term(*block),
+                    Use::Inst(block, inst) if flow.cfg.is_reachable(*block) => solver.visit_inst(*block, *inst),
+                    Use::Term(block) if flow.cfg.is_reachable(*block) => solver.visit_term(*block),
                     Use::Inst(..) | Use::Term(_) => {}
                 }
             }
@@ -171,11 +171,11 @@ impl Solver<'_> {
     fn is_below_something(&self, block: Block, operand: Operand) -> bool {
         let mut current = block;
         for _ in 0..CLIMB {
-            if let [(pred, number)] = self.flow.preds(current)
-                && let Terminator::Branch { cond: Operand::Value(cond), .. } = &self.function.blocks[*pred].term
-                && let Some((op, [a, b])) = self.comparison(*pred, *cond)
+            if let [pred] = self.flow.preds(current)
+                && let Terminator::Branch { cond: Operand::Value(cond), .. } = &self.function.blocks[pred.block].term
+                && let Some((op, [a, b])) = self.comparison(pred.block, *cond)
             {
-                let op = if *number == 0 { op } else { op.negate() };
+                let op = if pred.edge == 0 { op } else { op.negate() };
                 if (a == operand && op == CompareOp::Lt) || (b == operand && op == CompareOp::Gt) {
                     return true;
                 }

@@ -52,7 +52,6 @@ impl Classes {
 /// The class of each array.
 pub struct Memory {
     class: SecondaryMap<Value, u8>,
-    fresh: EntitySet<Value>,
 }
 
 impl Memory {
@@ -77,7 +76,6 @@ impl Memory {
             data.term.edges().for_each(|edge| edge.args.iter().for_each(|arg| pass(*arg)));
         }
         let mut class: SecondaryMap<Value, u8> = SecondaryMap::with_capacity(function.values.len());
-        let mut fresh: EntitySet<Value> = EntitySet::new();
         for (value, data) in function.values.iter() {
             class[value] = match data.ty {
                 Type::Array(Scalar::Bool) => 1,
@@ -93,22 +91,16 @@ impl Memory {
                     && !passed_on.contains(array)
                 {
                     class[array] = next as u8;
-                    fresh.insert(array);
                     next += 1;
                 }
             }
         }
-        Memory { class, fresh }
+        Memory { class }
     }
 
     /// The class of an array.
     pub fn class(&self, array: Operand) -> u8 {
         self.class[array.value().expect("an array is a value")]
-    }
-
-    /// Is the array one that the function makes itself, and that is known under one name only?
-    pub fn is_fresh(&self, array: Operand) -> bool {
-        array.value().is_some_and(|value| self.fresh.contains(value))
     }
 
     /// The classes whose elements an instruction may change.

@@ -14,8 +14,8 @@
 //! **In**: SSA. **Out**: SSA. Cost: linear; at most [`ROUNDS`] rules per operation.
 
 use super::fuel::Fuel;
-use super::order::reverse_postorder;
 use super::renaming::Renaming;
+use crate::analysis::cfg::Cfg;
 use crate::ir::{Function, Inst, Op, Operand, Terminator, Type, Value};
 use crate::semantics::{BinaryOp, CompareOp, Scalar, UnaryOp};
 use cranelift_entity::{SecondaryMap, packed_option::PackedOption};
@@ -42,7 +42,7 @@ pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
     let mut defs = Definitions::compute(function);
     let mut renaming = Renaming::new();
     let mut changes = 0;
-    for block in reverse_postorder(function) {
+    for block in Cfg::compute(function).rpo().iter().copied() {
         let insts = std::mem::take(&mut function.blocks[block].insts);
         let mut kept = Vec::with_capacity(insts.len());
         'insts: for inst in insts {

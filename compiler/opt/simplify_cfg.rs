@@ -21,9 +21,9 @@
 //! **In**: SSA. **Out**: SSA. Cost: near-linear; each edge is threaded through at most [`THREAD_LIMIT`] blocks.
 
 use super::fuel::Fuel;
-use super::order::reverse_postorder;
 use super::renaming::Renaming;
 use super::unreachable;
+use crate::analysis::cfg::Cfg;
 use crate::ir::{Block, Edge, Function, Operand, Terminator, Value};
 use cranelift_entity::{EntitySet, SecondaryMap};
 
@@ -65,8 +65,8 @@ pub fn fold_branch(function: &mut Function, block: Block, fuel: &mut Fuel) -> bo
 /// Sends edges past blocks that only pass on.
 fn thread(function: &mut Function, fuel: &mut Fuel) -> usize {
     let mut position: SecondaryMap<Block, u32> = SecondaryMap::with_default(u32::MAX);
-    for (index, block) in reverse_postorder(function).into_iter().enumerate() {
-        position[block] = index as u32;
+    for (index, block) in Cfg::compute(function).rpo().iter().enumerate() {
+        position[*block] = index as u32;
     }
     let passable = passable(function, &position);
     let mut changes = 0;

@@ -64,7 +64,7 @@ impl Repair {
         if self.sample.is_empty() {
             return;
         }
-        for block in &flow.order {
+        for block in flow.order() {
             let insts = std::mem::take(&mut function.blocks[*block].insts);
             for inst in &insts {
                 let mut op = std::mem::replace(&mut function.insts[*inst].op, crate::ir::Op::Read);
@@ -80,14 +80,13 @@ impl Repair {
         let mut next = 0;
         while next < self.phis.len() {
             let (group, block) = (self.phis[next].group, self.phis[next].block);
-            let args = flow.preds(block).iter().map(|(pred, _)| self.end(function, flow, group, *pred)).collect();
+            let args = flow.preds(block).iter().map(|pred| self.end(function, flow, group, pred.block)).collect();
             self.phis[next].args = args;
             next += 1;
         }
         for phi in &self.phis {
-            for ((pred, number), arg) in flow.preds(phi.block).iter().zip(&phi.args) {
-                let edge = function.blocks[*pred].term.edges_mut().nth(usize::from(*number)).expect("the edge exists");
-                edge.args.push(*arg);
+            for (pred, arg) in flow.preds(phi.block).iter().zip(&phi.args) {
+                pred.edge_mut(function).args.push(*arg);
             }
         }
     }
@@ -122,9 +121,9 @@ impl Repair {
             }
             passed.push(current);
             match flow.preds(current) {
-                [(pred, _)] => match self.at_end.get(&(group, *pred)) {
+                [pred] => match self.at_end.get(&(group, pred.block)) {
                     Some(known) => break *known,
-                    None => current = *pred,
+                    None => current = pred.block,
                 },
                 _ => {
                     let sample = self.sample[group as usize - 1];

@@ -58,3 +58,18 @@ fn sccp_folds_a_branch_and_the_phi_behind_it() {
            return",
     );
 }
+
+#[test]
+fn passes_keep_programs_well_formed() {
+    use crate::ir::random::{Shape, generate};
+    for seed in 0..300 {
+        let shape = Shape { traps: seed % 3 == 0, ..if seed % 2 == 0 { Shape::default() } else { Shape::webs() } };
+        let mut got = generate(seed, &shape);
+        for pass in PASSES {
+            (pass.run)(&mut got, &mut Fuel::UNLIMITED.clone());
+            let text = print::print(&got).to_string();
+            let again = parse::parse(&Source::new("x", text.clone()));
+            assert!(again.is_ok(), "seed {seed} after {}: {again:?}\n{text}", pass.name);
+        }
+    }
+}
