@@ -32,7 +32,8 @@ const LIMIT: usize = 24;
 
 /// Rotates loops; gives their number.
 pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
-    unreachable::run(function, fuel);
+    // `ssa_repair` wants every block reached.
+    let removed = unreachable::run(function, fuel);
     let flow = Flow::compute(function);
     let loops = Loops::compute(function, &flow.cfg, &flow.dominators);
     let mut repair = Repair::new();
@@ -51,13 +52,13 @@ pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
         }
     }
     if rotated.is_empty() {
-        return 0;
+        return removed;
     }
     lay_out(function, &loops, &rotated, &copies);
     enter_by_copies(function, &loops, &copies, &around);
     let flow = Flow::compute(function);
     repair.apply(function, &flow);
-    rotated.len()
+    removed + rotated.len()
 }
 
 /// Does the loop leave from its header, and not from its end?

@@ -60,16 +60,52 @@ fn sccp_folds_a_branch_and_the_phi_behind_it() {
 }
 
 #[test]
-fn passes_keep_programs_well_formed() {
+fn passes_keep_what_programs_do() {
+    use crate::execution::Limits;
     use crate::ir::random::{Shape, generate};
-    for seed in 0..300 {
-        let shape = Shape { traps: seed % 3 == 0, ..if seed % 2 == 0 { Shape::default() } else { Shape::webs() } };
+    use crate::support::random::Random;
+    let count: u64 = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let start: u64 = std::env::var("SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let limits = Limits { steps: 200_000, output: 1 << 16, depth: 200, memory: 1 << 20 };
+    let mut totals = vec![0; PASSES.len()];
+    for seed in start..start + count {
+        let base = match seed % 4 {
+            0 => Shape::default(),
+            1 => Shape::webs(),
+            2 => Shape::tiny(),
+            _ => Shape::pressure(),
+        };
+        let shape = Shape { traps: seed / 4 % 2 == 0, ..base };
         let mut got = generate(seed, &shape);
-        for pass in PASSES {
-            (pass.run)(&mut got, &mut Fuel::UNLIMITED.clone());
-            let text = print::print(&got).to_string();
-            let again = parse::parse(&Source::new("x", text.clone()));
-            assert!(again.is_ok(), "seed {seed} after {}: {again:?}\n{text}", pass.name);
+        let before = interp_tmp::run(&got, b"", limits);
+        // The sequence as it is, or any passes in any order.
+        let mut random = Random::new(seed);
+        let sequence: Vec<usize> = match seed % 3 {
+            0 => (0..PASSES.len()).collect(),
+            _ => (0..12).map(|_| random.below(PASSES.len())).collect(),
+        };
+        for index in sequence {
+            let pass = &PASSES[index];
+            let old = got.clone();
+            let changes = (pass.run)(&mut got, &mut Fuel::UNLIMITED.clone());
+            totals[index] += changes;
+            if changes == 0 {
+                assert_eq!(print::print(&old).to_string(), print::print(&got).to_string(), "{} lies", pass.name);
+                continue;
+            }
+            let after = std::panic::catch_unwind(|| interp_tmp::run(&got, b"", limits));
+            match after {
+                Ok(after) if before.agrees(&after) => {}
+                other => panic!(
+                    "seed {seed} pass {}\n{}\n---\n{}\n{before:?}\n{other:?}",
+                    pass.name,
+                    print::print(&old),
+                    print::print(&got)
+                ),
+            }
         }
+    }
+    for (pass, total) in PASSES.iter().zip(totals) {
+        eprintln!("{} {total}", pass.name);
     }
 }
