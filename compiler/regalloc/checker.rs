@@ -81,6 +81,8 @@ struct Checker<'a> {
     incoming: u32,
     outgoing: u32,
     places: u32,
+    /// Outgoing slots, of both codes: the most that either names.
+    outgoing_count: u32,
     /// The class of each element at the point in hand.
     class: Vec<Class>,
     /// Elements that may have a class, each once (`listed` says which are in it).
@@ -100,14 +102,16 @@ impl<'a> Checker<'a> {
     fn new(original: &'a Function<VReg>, allocated: &'a Function<PReg>) -> Checker<'a> {
         let incoming = original.vregs.len() as u32;
         let outgoing = incoming + original.incoming;
-        let places = outgoing + allocated.frame.outgoing;
-        let count = places + 16 + original.incoming + allocated.frame.outgoing + allocated.frame.spill_slots;
+        let outgoing_count = allocated.frame.outgoing.max(most_outgoing(original));
+        let places = outgoing + outgoing_count;
+        let count = places + 16 + original.incoming + outgoing_count + allocated.frame.spill_slots;
         let mut checker = Checker {
             original,
             allocated,
             incoming,
             outgoing,
             places,
+            outgoing_count,
             class: vec![UNKNOWN; count as usize],
             present: Vec::new(),
             listed: vec![false; count as usize],
@@ -316,7 +320,7 @@ impl<'a> Checker<'a> {
     fn place(&self, place: Place<PReg>) -> u32 {
         let incoming = self.places + 16;
         let outgoing = incoming + self.original.incoming;
-        let spills = outgoing + self.allocated.frame.outgoing;
+        let spills = outgoing + self.outgoing_count;
         match place {
             Place::Reg(register) => self.places + u32::from(register.number()),
             Place::Slot(Slot::Incoming(number)) => incoming + number,
@@ -357,9 +361,7 @@ impl<'a> Checker<'a> {
     /// What of the state in hand matters to other blocks: classes of a name that some block reads first, with a place or
     /// constant where it is.
     fn leave(&mut self) -> State {
-        let matters = |checker: &Checker, element: u32| {
-            element >= checker.incoming || checker.global[element as usize]
-        };
+        let matters = |checker: &Checker, element: u32| element >= checker.incoming || checker.global[element as usize];
         let mut named: FxHashMap<Class, (bool, bool)> = FxHashMap::default();
         for element in &self.present {
             let class = self.get(*element);
@@ -576,7 +578,7 @@ impl<'a> Checker<'a> {
                 self.check_exists(Place::Slot(slot))?;
                 self.check_use(Place::Slot(slot), Place::Slot(slot))?;
             }
-            for number in 0..self.allocated.frame.outgoing {
+            for number in 0..self.outgoing_count {
                 let slot = Slot::Outgoing(number);
                 self.put(self.place(Place::Slot(slot)), UNKNOWN);
                 self.put(self.name(Place::Slot(slot)), UNKNOWN);
@@ -644,7 +646,7 @@ impl<'a> Checker<'a> {
         }
         let incoming = self.places + 16;
         let outgoing = incoming + self.original.incoming;
-        let spills = outgoing + self.allocated.frame.outgoing;
+        let spills = outgoing + self.outgoing_count;
         if element < incoming {
             PReg::new((element - self.places) as u8).to_string()
         } else if element < outgoing {
@@ -717,6 +719,35 @@ fn meet(state: &mut State, incoming: &State, first_class: Class, next_class: &mu
     changed
 }
 
+/// How many outgoing slots the code names.
+fn most_outgoing(function: &Function<VReg>) -> u32 {
+    let mut most = 0;
+    let mut see = |slot: Slot| match slot {
+        Slot::Outgoing(number) => most = most.max(number + 1),
+        Slot::Incoming(_) | Slot::Spill(_) => {}
+    };
+    for block in &function.layout {
+        for inst in &function.blocks[*block].insts {
+            if let Op::Call { stack_args: count @ 1.., .. } = &inst.op {
+                see(Slot::Outgoing(count - 1));
+            }
+            for (dst, src) in moves_of(&inst.op) {
+                for place in [Some(dst), src.place()].into_iter().flatten() {
+                    if let Place::Slot(slot) = place {
+                        see(slot);
+                    }
+                }
+            }
+            for (_, place) in operands(&inst.op) {
+                if let Place::Slot(slot) = place {
+                    see(slot);
+                }
+            }
+        }
+    }
+    most
+}
+
 /// A place within a function, for errors.
 fn place(block: Block, index: usize) -> String {
     format!("{block}, instruction {index}")
@@ -753,6 +784,15 @@ fn is_move<R: Copy>(op: &Op<R>) -> bool {
 enum Source<R> {
     Place(Place<R>),
     Constant(Constant),
+}
+
+impl<R> Source<R> {
+    fn place(self) -> Option<Place<R>> {
+        match self {
+            Source::Place(place) => Some(place),
+            Source::Constant(_) => None,
+        }
+    }
 }
 
 /// The assignments of a move, all at once; none for `push`, `pop` and `xchg`.

@@ -17,6 +17,7 @@
 //! over which registers are live; splitting has a budget that is linear in the function.
 
 pub mod assign;
+pub mod checker;
 pub mod coalesce;
 pub mod facts;
 pub mod live_ranges;
