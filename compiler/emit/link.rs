@@ -379,7 +379,10 @@ impl<'a> Layout<'a> {
     fn copy_contents(&self, objects: &[Object<'_>]) -> Result<Vec<u8>, LinkError> {
         let in_file = self.sections.iter().filter(|section| section.access != Access::Zero);
         let size = in_file.clone().map(|section| section.offset + section.size).max().unwrap_or(headers_size());
-        let mut image = vec![0; size as usize];
+        // The symbol table follows; growing for it would copy everything once more.
+        let symbols: usize = objects.iter().map(|object| object.symbols.len()).sum();
+        let mut image = Vec::with_capacity(size as usize + symbols * SYMBOL_WITH_NAME + PAGE as usize);
+        image.resize(size as usize, 0);
         for section in in_file.filter(|section| section.access == Access::Execute) {
             image[section.offset as usize..][..section.size as usize].fill(CODE_PADDING);
         }
@@ -638,6 +641,9 @@ const FILE_HEADER: u64 = 64;
 const PROGRAM_HEADER: u64 = 56;
 const SECTION_HEADER: u64 = 64;
 const SYMBOL: u64 = 24;
+
+/// About what a symbol takes with its name.
+const SYMBOL_WITH_NAME: usize = 48;
 
 /// Appends the symbols and the section headers to the image, and writes the headers at its start.
 fn finish(
