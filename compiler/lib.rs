@@ -20,6 +20,7 @@ pub mod isel;
 pub mod opt;
 pub mod regalloc;
 pub mod semantics;
+pub mod ssa;
 pub mod support;
 pub mod syntax;
 pub mod x64;

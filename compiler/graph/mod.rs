@@ -3,6 +3,7 @@
 
 pub mod dominators;
 pub mod frontiers;
+pub mod nearest;
 pub mod parallel_copy;
 pub mod postorder;
 pub mod random;

@@ -2,6 +2,7 @@
 //! the code that has left SSA form, with its mirrors: print, parse, verify, interpret.
 
 pub mod effects;
+pub mod interpret;
 mod lex;
 pub mod parse;
 pub mod print;
@@ -10,5 +11,6 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 pub mod types;
+pub mod verify;
 
 pub use types::*;
