@@ -8,6 +8,8 @@
 //! The modules stand in floors; each imports only from lower ones (ARCHITECTURE.md has the picture and the decisions).
 
 pub mod analysis;
+pub mod build;
+pub mod check;
 pub mod emit;
 pub mod execution;
 pub mod explorer;

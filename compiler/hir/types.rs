@@ -10,7 +10,7 @@
 
 use crate::semantics::{BinaryOp, CompareOp, Scalar, UnaryOp};
 pub use crate::support::ids::{FuncId, StrId, Variable};
-use crate::support::span::Span;
+use crate::support::span::{Positions, Span};
 use cranelift_entity::{PrimaryMap, entity_impl};
 
 /// An expression, within its program.
@@ -54,6 +54,8 @@ pub struct Program {
     pub exprs: PrimaryMap<ExprId, Expr>,
     /// The strings of `print`.
     pub strings: PrimaryMap<StrId, String>,
+    /// Where its spans are in the source.
+    pub positions: Positions,
 }
 
 /// A function.

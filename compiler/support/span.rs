@@ -8,6 +8,8 @@
 //! Cost: a span is 8 bytes; a position is found by binary search over the line starts, and by counting characters from
 //! the nearest checkpoint, so that a file of one long line costs no more than others.
 
+use super::codes;
+use super::diagnostics::Diagnostic;
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,6 +114,26 @@ impl Source {
         Source { name, text, line_starts, checkpoints }
     }
 
+    /// A source file from its bytes, which must be UTF-8. Otherwise gives the message, which names the first byte that is
+    /// not, and the text with replacement characters that it is to be shown over.
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Result<Source, Box<(Source, Diagnostic)>> {
+        let name = name.into();
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source::new(name, text)),
+            Err(error) => {
+                let good = error.utf8_error().valid_up_to();
+                let bytes = error.into_bytes();
+                let bad = bytes[good];
+                let source = Source::new(name, String::from_utf8_lossy(&bytes));
+                let span = Span::new(good, good + '\u{fffd}'.len_utf8());
+                let diagnostic = Diagnostic::error(codes::INVALID_UTF8, span, "the file is not UTF-8 text")
+                    .label(format!("the byte 0x{bad:02X} begins no character here"))
+                    .help("save the file with the encoding UTF-8");
+                Err(Box::new((source, diagnostic)))
+            }
+        }
+    }
+
     /// How many characters start before the byte offset.
     fn characters_before(&self, offset: usize) -> u32 {
         let checkpoint = offset / CHECKPOINT;
@@ -211,6 +233,14 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        let (source, diagnostic) = *Source::from_bytes("a", b"let a = 1;\n// \xFF\xFE".to_vec()).unwrap_err();
+        assert_eq!(source.position(diagnostic.primary.span.start), Position { line: 2, column: 4 });
+        assert!(diagnostic.primary.text.contains("0xFF"));
+        assert!(Source::from_bytes("a", "é".as_bytes().to_vec()).is_ok());
+    }
 
     #[test]
     fn positions_in_a_long_line() {
