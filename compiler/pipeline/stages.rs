@@ -9,6 +9,7 @@ use super::options::Options;
 use super::run::{Context, Failure};
 use super::state::{Language, State};
 use super::steps;
+use crate::emit;
 use crate::ir::{self, Form};
 use crate::opt::{self, fuel::Fuel};
 use crate::support::internal::Internal;
@@ -130,7 +131,7 @@ const FRONT: [Stage; 6] = [
 ];
 
 /// The stages behind optimization.
-const BACK: [Stage; 9] = [
+const BACK: [Stage; 11] = [
     Stage {
         name: "drop-functions.2",
         title: "functions that inlining has left without callers dropped",
@@ -183,6 +184,24 @@ const BACK: [Stage; 9] = [
         to: Language::Physical,
         level: 0,
         step: Step::Program(steps::regalloc),
+        judge: None,
+    },
+    Stage {
+        name: "peephole",
+        title: "moves that move nothing dropped",
+        from: Language::Physical,
+        to: Language::Physical,
+        level: 1,
+        step: Step::MachineFunction(emit::peephole::run),
+        judge: None,
+    },
+    Stage {
+        name: "layout",
+        title: "blocks in the order of emission",
+        from: Language::Physical,
+        to: Language::Physical,
+        level: 1,
+        step: Step::MachineFunction(emit::layout::run),
         judge: None,
     },
     Stage {
@@ -324,6 +343,7 @@ const fn before(first: &'static str, second: &'static str, reason: &'static str)
 
 /// What the languages that stages take and give do not force already.
 pub const ORDER: &[Before] = &[
+    before("peephole", "layout", "blocks whose moves go are empty, and jumps skip them"),
     before("hir", "drop-functions", "a function that nobody calls is checked before it goes"),
     before("drop-functions", "ssa", "no work is done on functions that go"),
     before("sccp", "simplify-cfg", "constants decide branches, which leave blocks to be merged"),
