@@ -584,8 +584,9 @@ impl Site<'_> {
             // Debug information about a part that is not in the executable.
             Some(None) if !self.mapped => 0,
             Some(None) => {
-                let what = format!("the symbol {} in a part that is left out", object.describe(symbol));
-                return Err(object.unsupported(what));
+                let message =
+                    format!("it refers to {}, whose section is no part of a program", object.describe(symbol));
+                return Err(object.malformed(message));
             }
             None => return Err(object.malformed("a relocation to a symbol that does not exist")),
         };
