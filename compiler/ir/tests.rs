@@ -248,3 +248,32 @@ fn damaged_text_never_panics() {
         }
     }
 }
+
+#[test]
+fn the_listings_of_the_documentation_are_exact() {
+    let text = include_str!("../../docs/ir.md");
+    let listings: Vec<&str> =
+        text.split("```ir\n").skip(1).map(|rest| rest.split("```").next().expect("split gives one part")).collect();
+    assert_eq!(listings.len(), 5);
+    for listing in listings {
+        let program = read(listing);
+        super::verify::verify(&program).unwrap_or_else(|error| panic!("{error}\n{listing}"));
+        assert_eq!(print(&program).to_string(), listing);
+    }
+    // Each instruction and terminator of the tables stands in a program that can be read.
+    let rows = text.lines().filter(|line| line.starts_with("| `"));
+    let mut lines = 0;
+    for row in rows.filter(|row| !Form::ALL.iter().any(|form| row.starts_with(&format!("| `{}`", form.name())))) {
+        let cell = row[2..].split(" | ").next().expect("a row has cells").replace("\\|", "|");
+        for line in cell.split('`').filter(|part| !part.trim().is_empty()) {
+            let ends = ["jump", "branch", "return", "unreachable"].iter().any(|name| line.starts_with(name));
+            let end = if ends { "" } else { "  return\n" };
+            let blocks = "b1:\n  return\nb2:\n  return\nb3:\n  return\n";
+            read(&format!(
+                "fn f(%8: int, %9: int) -> int {{\nb0:\n  return 1\n}}\nfn main() {{\nb0:\n  {line}\n{end}{blocks}}}\n"
+            ));
+            lines += 1;
+        }
+    }
+    assert_eq!(lines, 26);
+}
