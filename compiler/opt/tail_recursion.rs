@@ -31,8 +31,8 @@ struct Site {
     block: Block,
     /// The index of the call in its block.
     call: usize,
-    /// What its result is combined with before the return, and the instruction that does it.
-    combined: Option<(BinaryOp, Operand, Inst)>,
+    /// What its result is combined by before the return, and the instruction that does it.
+    combined: Option<(BinaryOp, Inst)>,
 }
 
 /// Turns tail calls into jumps; gives their number.
@@ -122,8 +122,7 @@ fn tail_call(id: FuncId, function: &Function, block: Block) -> Option<Site> {
     }
     match &combined.op {
         Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Mul), ty: Scalar::Int, args: [a, b] } if a != b => {
-            let other = if *a == Operand::Value(result) { *b } else { *a };
-            Some(Site { block, call, combined: Some((*op, other, reader)) })
+            Some(Site { block, call, combined: Some((*op, reader)) })
         }
         _ => None,
     }
@@ -158,7 +157,10 @@ fn jump_instead(function: &mut Function, start: Block, site: &Site, accumulator:
     let mut args = args.clone();
     if let Some((op, accumulator)) = accumulator {
         let mut sum = Operand::Value(accumulator);
-        if let Some((_, other, reader)) = site.combined {
+        if let Some((_, reader)) = site.combined {
+            let Op::Binary { args: [a, b], .. } = &function.insts[reader].op else { panic!("{reader} is a sum") };
+            let result = function.insts[call].result.expand().expect("the sum reads it");
+            let other = if *a == Operand::Value(result) { *b } else { *a };
             let span = function.insts[reader].span;
             function.blocks[site.block].insts.retain(|inst| *inst != reader);
             let result = function.make_value(Type::INT, None);
