@@ -15,8 +15,6 @@ pub mod fuel;
 pub mod gvn;
 pub mod if_convert;
 pub mod inline;
-#[cfg(test)]
-mod interp_tmp;
 pub mod licm;
 pub mod loop_rotate;
 mod lower_bounds;
