@@ -12,6 +12,7 @@ pub mod build;
 pub mod check;
 pub mod emit;
 pub mod execution;
+pub mod explain;
 pub mod explorer;
 pub mod export;
 pub mod fuzz;
