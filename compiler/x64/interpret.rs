@@ -918,8 +918,12 @@ impl<'a, R: Reg> Cpu<'a, R> {
         Ok(shown.map(|()| None))
     }
 
-    /// The bytes of a string that a register points to.
+    /// The bytes of a string that a register points to. No bytes are the same everywhere: a line end alone is printed
+    /// as an empty string without an address.
     fn text(&self, address: u64, bytes: u64) -> Result<&'a str, Fault> {
+        if bytes == 0 {
+            return Ok("");
+        }
         let program = self.program;
         let after = self.strings.values().as_slice().partition_point(|start| *start <= address);
         let found = after.checked_sub(1).map(StrId::new).map(|id| (self.strings[id], program.strings[id].as_str()));
