@@ -171,7 +171,9 @@ impl Rewriter<'_> {
     }
 
     fn parallel(&self, pairs: &[(Location, Location)], at: [Point; 2], span: Span, out: &mut Vec<Inst<PReg>>) {
-        sequence::emit(pairs, self.free(pairs, at), &mut |op| out.push(made(op, span)));
+        let allowed = self.allocator.options.registers.intersection(RegSet::ALLOCATABLE);
+        let others = RegSet::of(&allowed.iter().filter(|reg| self.allocator.is_paid(*reg)).collect::<Vec<PReg>>());
+        sequence::emit(pairs, self.free(pairs, at), others, &mut |op| out.push(made(op, span)));
     }
 
     /// The registers that hold nothing at two points, cost nothing to use, and have no part in the moves. Of one simple

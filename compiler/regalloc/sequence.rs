@@ -29,8 +29,9 @@ enum Place {
 
 type Steps = Vec<Step<Place, Constant>>;
 
-/// Emits the moves, from the second to the first of each pair. `free` are registers that hold nothing there.
-pub fn emit(moves: &[(Location, Location)], free: RegSet, out: &mut impl FnMut(Op<PReg>)) {
+/// Emits the moves, from the second to the first of each pair. `free` are registers that hold nothing there; if there are
+/// none, each of `others` holds something before the moves or is written by them.
+pub fn emit(moves: &[(Location, Location)], free: RegSet, others: RegSet, out: &mut impl FnMut(Op<PReg>)) {
     if let [(to, from)] = moves
         && to == from
     {
@@ -55,6 +56,11 @@ pub fn emit(moves: &[(Location, Location)], free: RegSet, out: &mut impl FnMut(O
     }
     let first = free.iter().next();
     let steps = parallel_copy::sequence(&moves, |_| first.map_or(Place::Stack, Place::Reg));
+    // Constants come last: a register that one of them is made in is free until then, as nothing is read any more.
+    let last = steps.iter().enumerate().rev().find_map(|(index, step)| match step {
+        Step::Move { dst: Place::Reg(reg), src: Source::Constant(_) } => Some((index, *reg)),
+        Step::Move { .. } | Step::Rescue { .. } => None,
+    });
     let mut at = 0;
     // The free register that holds a rescued value, until that is read.
     let mut busy: Option<PReg> = None;
@@ -81,8 +87,8 @@ pub fn emit(moves: &[(Location, Location)], free: RegSet, out: &mut impl FnMut(O
                 }
             }
             Step::Move { dst, src: Source::Constant(constant) } => {
-                let spare = free.iter().find(|reg| Some(*reg) != busy);
-                move_constant(dst, constant, spare, out);
+                let spare = last.filter(|(index, _)| at < *index).map(|(_, reg)| reg).or(first);
+                move_constant(dst, constant, spare, others, out);
             }
         }
         at += 1;
@@ -136,7 +142,7 @@ fn move_value(dst: Place, src: Place, spare: Option<PReg>, out: &mut impl FnMut(
     }
 }
 
-fn move_constant(dst: Place, constant: Constant, spare: Option<PReg>, out: &mut impl FnMut(Op<PReg>)) {
+fn move_constant(dst: Place, constant: Constant, spare: Option<PReg>, others: RegSet, out: &mut impl FnMut(Op<PReg>)) {
     match (dst, constant, spare) {
         (Place::Reg(reg), _, _) => out(make(reg, constant)),
         (Place::Slot(_), Constant::Imm(value), _) if i32::try_from(value).is_ok() => {
@@ -147,10 +153,11 @@ fn move_constant(dst: Place, constant: Constant, spare: Option<PReg>, out: &mut 
             out(Op::Mov { dst: operand(dst), src: RegMem::Reg(spare) });
         }
         (Place::Slot(_), _, None) => {
-            out(Op::Push { src: RegMem::Reg(PReg::RAX) });
-            out(make(PReg::RAX, constant));
-            out(Op::Mov { dst: operand(dst), src: RegMem::Reg(PReg::RAX) });
-            out(Op::Pop { dst: RegMem::Reg(PReg::RAX) });
+            let lent = others.iter().next().expect("there are registers");
+            out(Op::Push { src: RegMem::Reg(lent) });
+            out(make(lent, constant));
+            out(Op::Mov { dst: operand(dst), src: RegMem::Reg(lent) });
+            out(Op::Pop { dst: RegMem::Reg(lent) });
         }
         (Place::Stack, _, _) => panic!("the top of the stack is no destination"),
     }
