@@ -184,6 +184,24 @@ const BACK: [Stage; 11] = [
         to: Language::Physical,
         level: 0,
         step: Step::Program(steps::regalloc),
+        judge: Some(Judge::Allocation(steps::check_allocation)),
+    },
+    Stage {
+        name: "layout",
+        title: "blocks in their final order",
+        from: Language::Physical,
+        to: Language::Physical,
+        level: 0,
+        step: Step::MachineFunction(emit::layout::run),
+        judge: None,
+    },
+    Stage {
+        name: "peephole",
+        title: "moves that move nothing dropped",
+        from: Language::Physical,
+        to: Language::Physical,
+        level: 0,
+        step: Step::MachineFunction(emit::peephole::run),
         judge: None,
     },
     Stage {
@@ -350,6 +368,7 @@ pub const ORDER: &[Before] = &[
     before("copy-propagation", "lvn", "equal operands are seen only under one name"),
     before("lvn", "dce", "what was found equal is dead code then"),
     before("drop-functions.2", "split-edges", "edges of functions that go need no blocks"),
+    before("regalloc", "layout", "allocation may empty the blocks of split edges, which layout then passes over"),
 ];
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use super::options::Options;
 use super::run::{Context, Failure, each, link_object};
 use super::state::State;
 use crate::ir;
-use crate::x64;
+use crate::support::internal::Internal;
+use crate::x64::{self, PReg, VReg};
 use crate::{build, check, emit, isel as selection, regalloc as allocation, ssa as static_single_assignment, syntax};
 use static_single_assignment::{construct, destruct};
 
@@ -46,9 +47,9 @@ pub fn hir(state: State, context: &Context<'_>) -> Result<State, Failure> {
 }
 
 /// HIR → IR over variables.
-pub fn cfg(state: State, context: &Context<'_>) -> Result<State, Failure> {
+pub fn cfg(state: State, _: &Context<'_>) -> Result<State, Failure> {
     let State::Hir(program) = state else { wrong("cfg", &state) };
-    Ok(State::Ir(build::run(&program, context.source)))
+    Ok(State::Ir(build::run(&program)))
 }
 
 /// IR over variables → SSA; gives the number of φs.
@@ -119,6 +120,15 @@ pub fn regalloc(state: State, context: &Context<'_>) -> Result<State, Failure> {
         positions: program.positions,
     };
     Ok(State::Physical(program, facts.into_iter().collect()))
+}
+
+/// Follows every value through each function's allocated code.
+pub fn check_allocation(before: &x64::Program<VReg>, after: &x64::Program<PReg>) -> Result<(), Internal> {
+    let check = |(id, allocated): (_, &x64::Function<PReg>)| {
+        let checked = allocation::checker::check(&before.functions[id], allocated);
+        checked.map_err(|internal| internal.in_function(&allocated.name))
+    };
+    after.functions.iter().try_for_each(check)
 }
 
 /// Machine code → bytes.
