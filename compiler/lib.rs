@@ -10,6 +10,7 @@
 pub mod analysis;
 pub mod build;
 pub mod check;
+pub mod cli;
 pub mod emit;
 pub mod execution;
 pub mod explain;
@@ -21,6 +22,7 @@ pub mod hir;
 pub mod ir;
 pub mod isel;
 pub mod opt;
+pub mod pipeline;
 pub mod regalloc;
 pub mod semantics;
 pub mod ssa;

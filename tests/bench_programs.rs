@@ -20,7 +20,10 @@ fn all_at_level_1() {
 /// Slower code, so only one program for each kind of work.
 #[test]
 fn some_at_level_0_and_in_memory() {
-    let some = ["ackermann", "brainfuck", "editdistance", "fannkuch", "life", "mandelbrot", "nqueens", "rotate", "spill"];
+    let some =
+        ["ackermann", "brainfuck", "editdistance", "fannkuch", "life", "mandelbrot", "nqueens", "rotate", "spill"];
     check_all("bench/programs", &["-O0"], LIMIT, |name| some.contains(&name));
-    check_all("bench/programs", &["-O2", "-C", "spill-all"], LIMIT, |name| ["ackermann", "life", "spill"].contains(&name));
+    check_all("bench/programs", &["-O2", "-C", "spill-all"], LIMIT, |name| {
+        ["ackermann", "life", "spill"].contains(&name)
+    });
 }

@@ -24,8 +24,10 @@ fn in_folder(folder: &TempDir, arguments: &[&str]) -> Ran {
 
 /// The names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }
@@ -56,7 +58,9 @@ fn run_passes_on_output_input_and_status() {
 fn run_takes_arguments_and_leaves_no_temporary_file() {
     let folder = project("print(1);");
     let temporary = harness::folder();
-    let ran = quick(atlc().current_dir(&folder).env("TMPDIR", temporary.path()).args(["run", "prog.atl", "-O2", "--", "a", "--b"]));
+    let ran = quick(
+        atlc().current_dir(&folder).env("TMPDIR", temporary.path()).args(["run", "prog.atl", "-O2", "--", "a", "--b"]),
+    );
     assert_eq!((ran.status, ran.out().as_str()), (0, "1\n"));
     assert!(names(temporary.path()).is_empty());
     fails(&in_folder(&folder, &["run", "prog.atl", "a"]), 2, "unexpected argument");
@@ -65,7 +69,8 @@ fn run_takes_arguments_and_leaves_no_temporary_file() {
 #[test]
 fn run_dies_by_the_signal_of_the_program() {
     let folder = project("while (true) { }");
-    let mut child = atlc().current_dir(&folder).args(["run", "prog.atl"]).stdin(Stdio::null()).spawn().expect("it starts");
+    let mut child =
+        atlc().current_dir(&folder).args(["run", "prog.atl"]).stdin(Stdio::null()).spawn().expect("it starts");
     let pid = child.id();
     // Once it runs the program, its command line says so.
     let begin = Instant::now();
@@ -86,7 +91,12 @@ fn run_dies_by_the_signal_of_the_program() {
 #[test]
 fn a_closed_pipe_ends_quietly() {
     let folder = project("let i = 0; while (true) { print(i); i += 1; }");
-    for arguments in [&["run", "prog.atl"][..], &["dump", "prog.atl", "--stage", "ssa"], &["--help"], &["build", "prog.atl", "--emit", "asm=-"]] {
+    for arguments in [
+        &["run", "prog.atl"][..],
+        &["dump", "prog.atl", "--stage", "ssa"],
+        &["--help"],
+        &["build", "prog.atl", "--emit", "asm=-"],
+    ] {
         let ran = run(atlc().current_dir(&folder).args(arguments), None, Output::ClosedPipe, Duration::from_secs(60));
         assert_eq!((ran.status, ran.err().as_str()), (-libc::SIGPIPE, ""), "{arguments:?}");
     }
@@ -144,7 +154,11 @@ fn the_source_is_never_overwritten() {
     fs::create_dir(inside("sub")).expect("a folder");
     for output in ["prog.atl", "./prog.atl", "sub/../prog.atl", "link", "hard"] {
         fails(&in_folder(&folder, &["build", "prog.atl", "-o", output]), 1, "is the source itself");
-        fails(&in_folder(&folder, &["build", "prog.atl", "--emit", &format!("asm={output}")]), 1, "is the source itself");
+        fails(
+            &in_folder(&folder, &["build", "prog.atl", "--emit", &format!("asm={output}")]),
+            1,
+            "is the source itself",
+        );
         assert_eq!(fs::read_to_string(inside("prog.atl")).expect("it is there"), source);
     }
     // A source without `.atl` does not name its own output either.
@@ -186,10 +200,16 @@ fn pipes_with_a_name() {
     let fifo = folder.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     // As an output that nobody reads: an error, not an endless wait.
-    let ran = run(atlc().current_dir(&folder).args(["build", "prog.atl", "-o", "fifo"]), None, Output::File, Duration::from_secs(20));
+    let ran = run(
+        atlc().current_dir(&folder).args(["build", "prog.atl", "-o", "fifo"]),
+        None,
+        Output::File,
+        Duration::from_secs(20),
+    );
     fails(&ran, 1, "cannot write `fifo`");
     // As an input it is read like a file.
-    let mut writer = Command::new("sh").arg("-c").arg(format!("echo 'print(7);' > {}", fifo.display())).spawn().expect("sh");
+    let mut writer =
+        Command::new("sh").arg("-c").arg(format!("echo 'print(7);' > {}", fifo.display())).spawn().expect("sh");
     let ran = in_folder(&folder, &["run", "fifo"]);
     writer.wait().expect("it ends");
     assert_eq!((ran.status, ran.out().as_str()), (0, "7\n"), "{}", ran.err());
@@ -241,7 +261,14 @@ fn wrong_usage_has_status_2() {
 
 #[test]
 fn help_and_version_go_to_standard_output() {
-    for arguments in [&["--help"][..], &["build", "--help"], &["run", "--help"], &["check", "--help"], &["dump", "--help"], &["--version"]] {
+    for arguments in [
+        &["--help"][..],
+        &["build", "--help"],
+        &["run", "--help"],
+        &["check", "--help"],
+        &["dump", "--help"],
+        &["--version"],
+    ] {
         let ran = quick(atlc().args(arguments));
         assert_eq!((ran.status, ran.err().as_str()), (0, ""), "{arguments:?}");
         assert!(ran.out().contains("atlc"), "{}", ran.out());
@@ -301,7 +328,8 @@ fn an_outside_linker_gives_a_program_that_does_the_same() {
     let ran = in_folder(&folder, &["build", "prog.atl", "-o", "theirs", "--linker", "ld"]);
     assert_eq!((ran.status, ran.err().as_str()), (0, ""));
     for input in ["2", "9", "", "x"] {
-        let [ours, theirs] = ["ours", "theirs"].map(|name| with_input(&mut Command::new(folder.path().join(name)), input));
+        let [ours, theirs] =
+            ["ours", "theirs"].map(|name| with_input(&mut Command::new(folder.path().join(name)), input));
         assert_eq!((ours.status, ours.out(), ours.err()), (theirs.status, theirs.out(), theirs.err()), "{input:?}");
     }
     fails(&in_folder(&folder, &["build", "prog.atl", "--linker", "no-such-linker"]), 1, "no-such-linker");

@@ -32,7 +32,8 @@ fn every_ir_dump_of_every_example_can_be_read_back_and_run() {
             let ran = quick(atlc().arg("dump").arg(&program).args(["--all", level, "-o"]).arg(&dumps));
             assert_eq!((ran.status, ran.err().as_str()), (0, ""), "{}", program.display());
             let stages = ir_dumps(&dumps);
-            let first_and_last = (stages.first().expect("stages").1.as_str(), stages.last().expect("stages").1.as_str());
+            let first_and_last =
+                (stages.first().expect("stages").1.as_str(), stages.last().expect("stages").1.as_str());
             assert_eq!(first_and_last, ("cfg", "sequence"));
             for (number, stage) in &stages {
                 let text = dumps.join(format!("{number:03}.{stage}"));
@@ -65,8 +66,26 @@ fn the_files_are_in_the_order_of_the_pipeline() {
     names.sort();
     assert_eq!(names[..5], ["010.tokens", "020.ast", "030.hir", "040.cfg", "050.ssa"]);
     let stages: Vec<&str> = names.iter().map(|name| name.split_once('.').expect("NUMBER.STAGE").1).collect();
-    let order = ["ssa", "split-edges", "dominators", "loops", "liveness", "parallel-copies", "sequence", "isel", "regalloc", "live-ranges", "allocation", "bytes", "object", "executable"];
-    let places: Vec<usize> = order.iter().map(|name| stages.iter().position(|stage| stage == name).unwrap_or_else(|| panic!("no {name} in {stages:?}"))).collect();
+    let order = [
+        "ssa",
+        "split-edges",
+        "dominators",
+        "loops",
+        "liveness",
+        "parallel-copies",
+        "sequence",
+        "isel",
+        "regalloc",
+        "live-ranges",
+        "allocation",
+        "bytes",
+        "object",
+        "executable",
+    ];
+    let places: Vec<usize> = order
+        .iter()
+        .map(|name| stages.iter().position(|stage| stage == name).unwrap_or_else(|| panic!("no {name} in {stages:?}")))
+        .collect();
     assert!(places.is_sorted(), "{stages:?}");
 }
 
@@ -95,7 +114,10 @@ fn facts_say_what_they_should() {
     };
     let dominators = dump("dominators");
     for line in ["  b1", "    b2 frontier=b1", "    b3"] {
-        assert!(dominators.lines().any(|text| text.trim_end().starts_with(line)), "{line:?} is missing in\n{dominators}");
+        assert!(
+            dominators.lines().any(|text| text.trim_end().starts_with(line)),
+            "{line:?} is missing in\n{dominators}"
+        );
     }
     assert!(dump("loops").contains("loop b1"), "{}", dump("loops"));
     let liveness = dump("liveness");

@@ -178,7 +178,8 @@ fn modules_import_from_lower_floors_only() {
 #[test]
 fn each_dependency_has_one_door() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
-    let dependencies = manifest.split("[dependencies]").nth(1).expect("dependencies").split("\n[").next().expect("a part");
+    let dependencies =
+        manifest.split("[dependencies]").nth(1).expect("dependencies").split("\n[").next().expect("a part");
     for line in dependencies.lines().filter(|line| line.contains('=')) {
         let name = line.split('=').next().expect("a name").trim().replace('-', "_");
         assert!(DOORS.iter().any(|(known, _)| *known == name), "{name} has no door in this test");
@@ -244,7 +245,8 @@ fn every_file_says_what_it_is_and_is_short() {
 #[test]
 fn nothing_is_left_undone() {
     // Put together here, so that this file does not hold them itself.
-    let markers = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["todo", "!("], ["unimplemented", "!("]].map(|parts| parts.concat());
+    let markers =
+        [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["todo", "!("], ["unimplemented", "!("]].map(|parts| parts.concat());
     let mut paths = Vec::new();
     for folder in ["compiler", "runtime", "tests", "docs", "examples", "bench", "benches"] {
         if root().join(folder).is_dir() {

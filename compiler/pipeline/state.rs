@@ -115,9 +115,7 @@ impl State {
     pub fn print(&self, source: &Source) -> Listing {
         match self {
             State::Source => Listing::plain(source.text.lines().map(plain_line).collect()),
-            State::Tokens(parsed) => syntax::print_tokens(parsed, source),
-            State::Ast(parsed) => syntax::print_ast(parsed, source),
-            State::Hir(program) => hir::print::print(program),
+            State::Tokens(_) | State::Ast(_) | State::Hir(_) => Listing::default(),
             State::Ir(program) => ir::print::print(program),
             State::Virtual(program) => x64::print::print(program, None),
             State::Physical(program, _) => x64::print::print(program, None),

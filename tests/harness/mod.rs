@@ -170,7 +170,13 @@ pub fn check(program: &Path, flags: &[&str], limit: Duration) -> Result<(), Stri
     let executable = folder.path().join("out");
     // By its name alone, so that error messages can be compared with what the case says.
     let mut build = atlc();
-    build.current_dir(program.parent().expect("a folder")).arg("build").arg(&name).arg("-o").arg(&executable).args(flags);
+    build
+        .current_dir(program.parent().expect("a folder"))
+        .arg("build")
+        .arg(&name)
+        .arg("-o")
+        .arg(&executable)
+        .args(flags);
     let built = run(&mut build, None, Output::File, limit);
     if let Some(positions) = beside(program, "pos") {
         return check_positions(&name, &built, &String::from_utf8_lossy(&positions), &executable);
@@ -178,7 +184,8 @@ pub fn check(program: &Path, flags: &[&str], limit: Duration) -> Result<(), Stri
     if built.status != 0 || !built.stdout.is_empty() {
         return Err(format!("does not compile: status {}, {}{}", built.status, built.out(), built.err()));
     }
-    let status = beside(program, "status").map_or("0".to_string(), |text| String::from_utf8_lossy(&text).trim().to_string());
+    let status =
+        beside(program, "status").map_or("0".to_string(), |text| String::from_utf8_lossy(&text).trim().to_string());
     let endless = status == "timeout";
     let input = program.with_extension("input");
     let has = |extension: &str| program.with_extension(extension).exists();
