@@ -57,3 +57,27 @@ fn file_name(index: usize, name: &str) -> String {
         base.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).take(100).collect();
     format!("{index}-{plain}.o")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_linker_gets_its_arguments() {
+        let first = |path: &str| arguments(Path::new(path))[0];
+        for plain in ["ld", "/usr/bin/ld.bfd", "mold", "ld.lld", "/opt/llvm-18/bin/ld.lld-18", "x86_64-linux-gnu-ld"] {
+            assert_eq!(first(plain), "-static", "{plain}");
+        }
+        for driver in ["cc", "/usr/bin/gcc", "gcc-14", "clang", "clang-18", "x86_64-linux-gnu-gcc-12.2"] {
+            assert_eq!(first(driver), "-nostdlib", "{driver}");
+        }
+        assert_eq!(first("rust-lld"), "-flavor");
+    }
+
+    #[test]
+    fn file_names_are_plain_and_distinct() {
+        assert_eq!(file_name(0, "some/dir/my prog$.atl"), "0-my_prog_.atl.o");
+        assert_eq!(file_name(1, ""), "1-.o");
+        assert_eq!(file_name(2, &"é".repeat(5000)).len(), 104);
+    }
+}

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Each segment starts on a page of its own, at the file's offset within the page, so that the file has no holes.
-//! All defined symbols are kept for debuggers and profilers. What linkers do besides (archives, shared libraries, section
+//! All defined symbols are kept for debuggers and profilers. Tables of functions to call at the start and at the end are
+//! laid out, but `_start` is the runtime's, which calls none (it writes the output itself). What linkers do besides (archives, shared libraries, section
 //! groups, thread-local storage, tables of addresses) is an error that names it; `external` calls a big linker.
 //!
 //! **In:** any bytes; they may be malformed. **Out:** an executable, or an error that names input and symbol.
