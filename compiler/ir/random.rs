@@ -299,9 +299,24 @@ impl<'a> Maker<'a> {
             let op = Op::Binary { op: BinaryOp::Sub, ty: Scalar::Int, args: [self.fuel[block], Operand::Int(1)] };
             self.fuel[block] = self.push(block, op, Some(Type::INT));
         }
+        self.show_phis(block);
         for _ in 0..self.random.below(self.shape.insts + 1) {
             self.instruction(block);
         }
+    }
+
+    /// Prints some of the φs, so that few of them are dead.
+    fn show_phis(&mut self, block: usize) {
+        let params = &self.function.blocks[Block::new(block)].params;
+        let scalar = |value: &Value| matches!(self.function.values[*value].ty, Type::Scalar(_));
+        let mut shown: Vec<Value> = params.iter().copied().filter(scalar).collect();
+        if shown.is_empty() || self.random.chance(50) {
+            return;
+        }
+        self.random.shuffle(&mut shown);
+        shown.truncate(4);
+        let args = shown.into_iter().map(|value| PrintArg::Operand(value.into())).collect();
+        self.push(block, Op::Print(args), None);
     }
 
     /// Arrays that live as long as the call.

@@ -10,3 +10,4 @@ pub mod sequence;
 pub mod split_edges;
 #[cfg(test)]
 mod tests;
+pub mod validate;
