@@ -30,6 +30,8 @@ pub mod split;
 pub mod uses;
 
 #[cfg(test)]
+mod shape_tests;
+#[cfg(test)]
 mod tests;
 
 pub use facts::Facts;

@@ -170,3 +170,91 @@ pub fn make(reg: PReg, constant: Constant) -> Op<PReg> {
         Constant::Str(string) => Op::StrAddress { dst: reg, string },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustc_hash::FxHashMap;
+
+    /// Runs the instructions on a table of places; slots are named regardless of the depth of the stack, as in listings.
+    fn simulate(ops: &[Op<PReg>], held: &mut FxHashMap<RegMem<PReg>, i64>) {
+        let mut stack = Vec::new();
+        for op in ops {
+            match op {
+                Op::Mov { dst, src } => {
+                    assert!(matches!(dst, RegMem::Reg(_)) || matches!(src, RegMem::Reg(_)), "{op:?}");
+                    let value = held[src];
+                    held.insert(*dst, value);
+                }
+                Op::Imm { dst, value } => {
+                    assert!(matches!(dst, RegMem::Reg(_)) || i32::try_from(*value).is_ok(), "{op:?}");
+                    held.insert(*dst, *value);
+                }
+                Op::Push { src } => stack.push(held[src]),
+                Op::Pop { dst } => {
+                    held.insert(*dst, stack.pop().expect("something was pushed"));
+                }
+                Op::Xchg { a, b } => {
+                    let (x, y) = (held[&RegMem::Reg(*a)], held[&RegMem::Reg(*b)]);
+                    held.insert(RegMem::Reg(*a), y);
+                    held.insert(RegMem::Reg(*b), x);
+                }
+                other => panic!("{other:?} is no move"),
+            }
+        }
+        assert!(stack.is_empty());
+    }
+
+    #[test]
+    fn every_destination_gets_its_source_and_nothing_else_changes() {
+        let places: Vec<Location> = (0..8)
+            .filter(|number| *number != 4)
+            .map(|number| Location::Reg(PReg::new(number)))
+            .chain((0..5).map(|number| Location::Slot(Slot::Spill(number))))
+            .collect();
+        let constants = [0, -1, i64::MAX, 1 << 40];
+        let mut seed = 3u64;
+        let mut pick = |below: usize| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let mut moves: Vec<(Location, Location)> = Vec::new();
+            for _ in 0..1 + pick(9) {
+                let to = places[pick(places.len())];
+                let from = match pick(4) {
+                    0 => Location::Constant(Constant::Imm(constants[pick(4)])),
+                    _ => places[pick(places.len())],
+                };
+                if moves.iter().all(|(other, _)| *other != to) {
+                    moves.push((to, from));
+                }
+            }
+            let unused: Vec<PReg> = places
+                .iter()
+                .filter(|place| moves.iter().all(|(to, from)| to != *place && from != *place))
+                .filter_map(|place| if let Location::Reg(reg) = place { Some(*reg) } else { None })
+                .collect();
+            let free = RegSet::of(&unused[..unused.len().min(pick(3))]);
+            let as_operand = |location: &Location| operand(place(*location));
+            let mut held: FxHashMap<RegMem<PReg>, i64> =
+                places.iter().enumerate().map(|(index, place)| (as_operand(place), 1000 + index as i64)).collect();
+            let mut expected = held.clone();
+            for (to, from) in &moves {
+                let value = match from {
+                    Location::Constant(Constant::Imm(value)) => *value,
+                    other => held[&as_operand(other)],
+                };
+                expected.insert(as_operand(to), value);
+            }
+            let mut ops = Vec::new();
+            emit(&moves, free, RegSet::of(&[PReg::RAX, PReg::RCX]), &mut |op| ops.push(op));
+            simulate(&ops, &mut held);
+            for reg in free.iter() {
+                held.remove(&RegMem::Reg(reg));
+                expected.remove(&RegMem::Reg(reg));
+            }
+            assert_eq!(held, expected, "{moves:?} became {ops:?}");
+        }
+    }
+}
