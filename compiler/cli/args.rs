@@ -149,7 +149,8 @@ pub struct CodeOptions {
     /// Whether copies between variables become values of their own
     #[arg(long, value_name = "HOW", default_value = "fold")]
     pub ssa_copies: SsaCopies,
-    /// For tests: `regs=N` allocates N registers only, `spill-all` keeps all values in memory, `threads=N` bounds threads
+    /// `regs=N` allocates N registers only, `spill-all` keeps all values in memory, `keep-functions` keeps functions
+    /// that the body does not reach, `threads=N` bounds threads
     #[arg(short = 'C', value_name = "SWITCH")]
     pub switches: Vec<String>,
     /// Let optimization make only N changes, to find the one that matters
@@ -215,8 +216,11 @@ impl CodeOptions {
                     options.threads = count;
                 }
                 None if switch == "spill-all" => options.spill_all = true,
+                None if switch == "keep-functions" => options.keep_functions = true,
                 Some(_) | None => {
-                    return Err(format!("`-C {switch}` is not known; there are regs=N, spill-all and threads=N"));
+                    return Err(format!(
+                        "`-C {switch}` is not known; there are regs=N, spill-all, keep-functions and threads=N"
+                    ));
                 }
             }
         }

@@ -160,7 +160,7 @@ fn run_build(build: &Build, colour: Colour) -> Result<(), Stop> {
     }
 
     // A function that the body does not reach may be what the object is made for; an executable has no use for it.
-    options.keep_functions = outputs.iter().all(|output| output.kind != EmitKind::Executable);
+    options.keep_functions |= outputs.iter().all(|output| output.kind != EmitKind::Executable);
     let executable = outputs.iter().any(|output| output.kind == EmitKind::Executable);
     let object = outputs.iter().any(|output| output.kind == EmitKind::Object);
     let dumps: Vec<&'static str> = outputs.iter().filter_map(|output| output.kind.dump()).collect();
@@ -247,8 +247,7 @@ fn run_check(check: &Check, colour: Colour) -> Result<(), Stop> {
 }
 
 fn run_dump(arguments: &Dump, colour: Colour) -> Result<(), Stop> {
-    let mut options = arguments.code.options().map_err(Stop::Usage)?;
-    options.keep_functions = true;
+    let options = arguments.code.options().map_err(Stop::Usage)?;
     let names = match arguments.all {
         true => stages::dump_names(),
         false => args::stage_names(&arguments.stage).map_err(Stop::Usage)?,
@@ -272,7 +271,10 @@ fn run_dump(arguments: &Dump, colour: Colour) -> Result<(), Stop> {
             recorded.listing.sections.iter().any(|section| section.function.as_ref() == Some(function))
         });
         if !known && failure.is_none() {
-            return Err(Stop::Error(format!("there is no function `{function}` in what is dumped")));
+            return Err(Stop::Error(format!(
+                "there is no function `{function}` in what is dumped (functions that the body does not reach are dropped, \
+                 unless `-C keep-functions` is given)"
+            )));
         }
     }
 
