@@ -195,12 +195,8 @@ impl Observer for Recording {
 /// Checks what each stage left: the language's own verifier, then the stage's judge, who sees what it was before.
 #[derive(Default)]
 pub struct Verifying {
-    before: Option<Before>,
-}
-
-enum Before {
-    Ir(ir::Program),
-    Virtual(x64::Program<VReg>),
+    ssa: Option<ir::Program>,
+    unallocated: Option<x64::Program<VReg>>,
 }
 
 impl Verifying {
@@ -211,23 +207,30 @@ impl Verifying {
 
     /// Keeps the program for the judge of the stage, if it has one.
     pub fn before(&mut self, stage: &'static Stage, state: &State) {
-        self.before = match (stage.judge, state) {
-            (Some(Judge::Ir(_)), State::Ir(program)) => Some(Before::Ir(program.clone())),
-            (Some(Judge::Allocation(_)), State::Virtual(program)) => Some(Before::Virtual(program.clone())),
-            (Some(Judge::Ir(_) | Judge::Allocation(_)) | None, _) => None,
-        };
+        match (stage.judge, state) {
+            (Some(Judge::OutOfSsa(_)), State::Ir(program)) => {
+                if program.functions[program.entry].form.is_ssa() {
+                    self.ssa = Some(program.clone());
+                }
+            }
+            (Some(Judge::Allocation(_)), State::Virtual(program)) => self.unallocated = Some(program.clone()),
+            (Some(Judge::OutOfSsa(_) | Judge::Allocation(_)) | None, _) => {}
+        }
     }
 
     /// The first thing that does not hold.
     pub fn after(&mut self, event: &Event<'_>) -> Result<(), Internal> {
         event.state.verify()?;
-        match (event.stage.judge, self.before.take(), event.state) {
-            (Some(Judge::Ir(judge)), Some(Before::Ir(before)), State::Ir(after)) => judge(&before, after),
-            (Some(Judge::Allocation(judge)), Some(Before::Virtual(before)), State::Physical(after, _)) => {
-                judge(&before, after)
+        match (event.stage.judge, event.state) {
+            (Some(Judge::OutOfSsa(judge)), State::Ir(after)) => {
+                // IR text may start behind SSA; then there is nothing to compare with.
+                self.ssa.as_ref().map_or(Ok(()), |ssa| judge(ssa, after))
             }
-            (None, _, _) => Ok(()),
-            (Some(Judge::Ir(_) | Judge::Allocation(_)), _, _) => {
+            (Some(Judge::Allocation(judge)), State::Physical(after, _)) => {
+                self.unallocated.take().map_or(Ok(()), |before| judge(&before, after))
+            }
+            (None, _) => Ok(()),
+            (Some(Judge::OutOfSsa(_) | Judge::Allocation(_)), _) => {
                 Err(Internal::new("", "the stage's judge cannot judge what the stage gives"))
             }
         }

@@ -34,8 +34,8 @@ pub enum Step {
 /// Compares what a stage was given with what it left, without sharing its code.
 #[derive(Clone, Copy)]
 pub enum Judge {
-    /// IR before and after.
-    Ir(fn(&ir::Program, &ir::Program) -> Result<(), Internal>),
+    /// The last IR in SSA form, and what it has become on its way out of it.
+    OutOfSsa(fn(&ir::Program, &ir::Program) -> Result<(), Internal>),
     /// Machine code before and after allocation.
     Allocation(fn(&x64::Program<VReg>, &x64::Program<PReg>) -> Result<(), Internal>),
 }
@@ -157,7 +157,7 @@ const BACK: [Stage; 11] = [
         to: Language::Ir(Form::ParallelCopies),
         level: 0,
         step: Step::IrFunction(steps::parallel_copies),
-        judge: None,
+        judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
     },
     Stage {
         name: "sequence",
@@ -166,7 +166,7 @@ const BACK: [Stage; 11] = [
         to: Language::Ir(Form::Sequenced),
         level: 0,
         step: Step::IrFunction(steps::sequence),
-        judge: None,
+        judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
     },
     Stage {
         name: "isel",

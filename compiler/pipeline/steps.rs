@@ -79,6 +79,13 @@ pub fn sequence(function: &mut ir::Function, _: &Options) -> usize {
     function.insts.len() - before
 }
 
+/// Runs each function's SSA form and what it has become side by side, symbolically.
+pub fn validate_out_of_ssa(ssa: &ir::Program, destroyed: &ir::Program) -> Result<(), Internal> {
+    let validate =
+        |(id, function): (_, &ir::Function)| static_single_assignment::validate::validate(&ssa.functions[id], function);
+    destroyed.functions.iter().try_for_each(validate)
+}
+
 /// Out of SSA → machine code over virtual registers.
 pub fn isel(state: State, context: &Context<'_>) -> Result<State, Failure> {
     let State::Ir(program) = state else { wrong("isel", &state) };
