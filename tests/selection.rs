@@ -60,7 +60,7 @@ fn check(seed: u64, shape: &Shape, level: Option<u8>) {
         source_name: selected.source_name.clone(),
         positions: selected.positions.clone(),
     };
-    for pass in [|_: &mut x64::Function<_>| 0, emit::peephole::run, emit::layout::run] {
+    for pass in [|_: &mut x64::Function<_>| 0, emit::peephole::run, emit::shrink_wrap::run, emit::layout::run] {
         for function in allocated.functions.values_mut() {
             pass(function);
         }

@@ -9,6 +9,7 @@ pub mod link;
 pub mod object;
 pub mod output;
 pub mod peephole;
+pub mod shrink_wrap;
 
 /// The runtime, as an ELF object: `runtime/`, compiled by `build.rs`.
 pub static RUNTIME: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/runtime.o"));

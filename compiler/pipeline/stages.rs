@@ -131,7 +131,7 @@ const FRONT: [Stage; 6] = [
 ];
 
 /// The stages behind optimization.
-const BACK: [Stage; 11] = [
+const BACK: [Stage; 12] = [
     Stage {
         name: "drop-functions.2",
         title: "functions that inlining has left without callers dropped",
@@ -193,6 +193,15 @@ const BACK: [Stage; 11] = [
         to: Language::Physical,
         level: 1,
         step: Step::MachineFunction(emit::peephole::run),
+        judge: None,
+    },
+    Stage {
+        name: "shrink-wrap",
+        title: "copies sunk so that early ways out need no frame",
+        from: Language::Physical,
+        to: Language::Physical,
+        level: 1,
+        step: Step::MachineFunction(emit::shrink_wrap::run),
         judge: None,
     },
     Stage {

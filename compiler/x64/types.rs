@@ -685,6 +685,53 @@ impl<R: Copy> Op<R> {
         }
     }
 
+    /// Calls `visit` on every slot that it names.
+    pub fn for_each_slot(&self, mut visit: impl FnMut(Slot)) {
+        let mut reg_mem = |operand: &RegMem<R>| match operand {
+            RegMem::Slot(slot) => visit(*slot),
+            RegMem::Reg(_) | RegMem::Mem(_) => {}
+        };
+        let reg_mem = &mut reg_mem;
+        let mut any = |operand: &RegMemImm<R>| match operand {
+            RegMemImm::Slot(slot) => reg_mem(&RegMem::Slot(*slot)),
+            RegMemImm::Reg(_) | RegMemImm::Mem(_) | RegMemImm::Imm(_) => {}
+        };
+        match self {
+            Op::Mov { dst, src } => {
+                any(&(*dst).into());
+                any(&(*src).into());
+            }
+            Op::Parallel { moves } => moves.iter().for_each(|(dst, src)| {
+                any(&(*dst).into());
+                any(src);
+            }),
+            Op::Alu { dst: lhs, src: rhs, .. } | Op::Cmp { lhs, rhs, .. } | Op::Test { lhs, rhs, .. } => {
+                any(&(*lhs).into());
+                any(rhs);
+            }
+            Op::Imm { dst: operand, .. }
+            | Op::Unary { dst: operand, .. }
+            | Op::Shift { dst: operand, .. }
+            | Op::Imul { src: operand, .. }
+            | Op::ImulImm { src: operand, .. }
+            | Op::MulHigh { src: operand, .. }
+            | Op::Div { src: operand, .. }
+            | Op::Cmov { src: operand, .. }
+            | Op::Push { src: operand }
+            | Op::Pop { dst: operand } => any(&(*operand).into()),
+            Op::Trap { args, .. } => args.iter().for_each(any),
+            Op::StrAddress { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Lea { .. }
+            | Op::SignExtend { .. }
+            | Op::CmpByte { .. }
+            | Op::Set { .. }
+            | Op::Call { .. }
+            | Op::Xchg { .. } => {}
+        }
+    }
+
     /// The same instruction with every register operand replaced. Where the constraint is `Reg`, `map` must give a
     /// register.
     pub fn map<S>(&self, mut map: impl FnMut(R, Role, Constraint) -> RegMem<S>) -> Op<S> {

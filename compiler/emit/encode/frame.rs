@@ -51,11 +51,6 @@ impl Layout {
         Ok(Layout { saved: frame.saved, size: size as u32, outgoing, spill_slots, incoming: function.incoming })
     }
 
-    /// Is there no frame to make?
-    pub fn is_empty(&self) -> bool {
-        self.saved.is_empty() && self.size == 0
-    }
-
     /// The displacement of a slot from rsp; `framed`: the frame is made; `pushed`: bytes pushed since.
     pub fn displacement(&self, slot: Slot, framed: bool, pushed: i32) -> Result<i32, Internal> {
         let frame = if framed { self.size as i32 + 8 * self.saved.len() as i32 } else { 0 };

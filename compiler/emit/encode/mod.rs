@@ -22,6 +22,7 @@ mod instruction;
 mod tests;
 
 use super::code::{FunctionCode, ProgramCode, Target};
+use super::shrink_wrap::Frames;
 use crate::support::internal::Internal;
 use crate::support::span::{Position, Positions, Span};
 use crate::x64::*;
@@ -50,10 +51,12 @@ pub fn encode(function: &Function<PReg>, positions: &Positions) -> Result<Functi
 
 fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<FunctionCode, Internal> {
     let layout = Layout::of(function)?;
+    let frames = Frames::compute(function);
     let mut encoder = Encoder {
         function,
         positions,
         layout: &layout,
+        frames: &frames,
         buffer: Buffer::default(),
         labels: SecondaryMap::new(),
         stubs: Vec::new(),
@@ -62,7 +65,6 @@ fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<F
     for &block in &function.layout {
         encoder.labels[block] = Some(encoder.buffer.label());
     }
-    instruction::prologue(&mut encoder.buffer, &layout);
     for (position, &block) in function.layout.iter().enumerate() {
         let next = function.layout.get(position + 1).copied();
         encoder.block(block, next)?;
@@ -89,6 +91,8 @@ fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<F
 struct Stub {
     kind: TrapKind,
     args: SmallVec<[RegMemImm<PReg>; 2]>,
+    /// Arguments in slots are reached through the frame.
+    framed: bool,
     position: Option<Position>,
 }
 
@@ -96,6 +100,7 @@ struct Encoder<'a> {
     function: &'a Function<PReg>,
     positions: &'a Positions,
     layout: &'a Layout,
+    frames: &'a Frames,
     buffer: Buffer,
     labels: SecondaryMap<Block, Option<Label>>,
     /// Code out of line, in the order of first use, with the span of its first user.
@@ -109,11 +114,15 @@ impl Encoder<'_> {
         let data = &function.blocks[block];
         let label = self.label(block)?;
         self.buffer.bind(label);
+        let framed = self.frames.has(block);
+        if self.frames.made_at == Some(block) {
+            instruction::prologue(&mut self.buffer, self.layout);
+        }
         let live = flags_live(data);
         let mut pushed = 0;
         for (inst, flags_live) in data.insts.iter().zip(live) {
             self.buffer.mark(inst.span);
-            let context = Context { layout: self.layout, framed: true, pushed, flags_live };
+            let context = Context { layout: self.layout, framed, pushed, flags_live };
             match &inst.op {
                 Op::Call { callee, .. } => {
                     if pushed != 0 {
@@ -125,7 +134,8 @@ impl Encoder<'_> {
                     if pushed != 0 {
                         return Err(Internal::new(block, "a trap stands between a push and its pop"));
                     }
-                    let stub = Stub { kind: *kind, args: args.clone(), position: self.positions.position(inst.span) };
+                    let position = self.positions.position(inst.span);
+                    let stub = Stub { kind: *kind, args: args.clone(), framed, position };
                     let label = self.stub(stub, inst.span);
                     self.buffer.jump(*cond, label);
                 }
@@ -166,16 +176,22 @@ impl Encoder<'_> {
                 if value.is_some_and(|value| value != RESULT) {
                     return Err(Internal::new(block, "a result is returned in rax"));
                 }
-                instruction::epilogue(&mut self.buffer, self.layout);
+                self.epilogue(block);
                 instruction::ret(&mut self.buffer);
             }
             Terminator::TailCall { callee, .. } => {
-                instruction::epilogue(&mut self.buffer, self.layout);
+                self.epilogue(block);
                 instruction::jump_to_function(&mut self.buffer, Target::Function(*callee));
             }
             Terminator::Unreachable => instruction::undefined(&mut self.buffer),
         }
         Ok(())
+    }
+
+    fn epilogue(&mut self, block: Block) {
+        if self.frames.has(block) {
+            instruction::epilogue(&mut self.buffer, self.layout);
+        }
     }
 
     /// A jump, unless the target comes next.
@@ -201,7 +217,7 @@ impl Encoder<'_> {
         for (stub, label, span) in std::mem::take(&mut self.stubs) {
             self.buffer.mark(span);
             self.buffer.bind(label);
-            let context = Context { layout: self.layout, framed: true, pushed: 0, flags_live: false };
+            let context = Context { layout: self.layout, framed: stub.framed, pushed: 0, flags_live: false };
             self.stub_args(&stub.args, context)?;
             let (line, column) = stub.position.map_or((0, 0), |position| (position.line, position.column));
             let count = stub.args.len();

@@ -413,11 +413,17 @@ fn frames() {
     assert_eq!(found[..3], ["push rbx", "push r12", "sub rsp, 24"]);
     assert_eq!(found[4..], ["add rsp, 24", "pop r12", "pop rbx", "ret"]);
     // A frame of 128 bytes has a shorter form; one without calls needs no padding.
-    let mut leaf = function(vec![(vec![], RETURN)]);
+    let mut leaf =
+        function(vec![(vec![Op::Push { src: RegMem::Slot(Slot::Spill(0)) }, Op::Pop { dst: reg(PReg::RAX) }], RETURN)]);
     leaf.frame.spill_slots = 16;
-    assert_eq!(texts(&leaf), ["add rsp, -128", "sub rsp, -128", "ret"]);
+    let used = ["push qword ptr [rsp]", "pop rax"];
+    assert_eq!(texts(&leaf), [&["add rsp, -128"], &used[..], &["sub rsp, -128", "ret"]].concat());
     leaf.frame.spill_slots = 1;
-    assert_eq!(texts(&leaf), ["sub rsp, 8", "add rsp, 8", "ret"]);
+    assert_eq!(texts(&leaf), [&["sub rsp, 8"], &used[..], &["add rsp, 8", "ret"]].concat());
+    // Slots that nothing uses need no frame.
+    let mut unused = function(vec![(vec![], RETURN)]);
+    unused.frame.spill_slots = 1;
+    assert_eq!(texts(&unused), ["ret"]);
     // Each page is touched.
     leaf.frame.spill_slots = 1300;
     let expected = [
@@ -426,6 +432,8 @@ fn frames() {
         "sub rsp, 4096",
         "test [rsp], esp",
         "sub rsp, 2208",
+        "push qword ptr [rsp]",
+        "pop rax",
         "add rsp, 10400",
         "ret",
     ];
