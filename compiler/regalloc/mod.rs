@@ -21,6 +21,7 @@ pub mod checker;
 pub mod coalesce;
 pub mod facts;
 pub mod live_ranges;
+pub mod places;
 pub mod points;
 pub mod ranges;
 pub mod resolve;

@@ -21,7 +21,8 @@
 //! Single Assignment Form, 1998. It shares no code with `destruct`, `sequence` and `graph::parallel_copy`.
 //!
 //! **in**: a function in an SSA form, and the same function in [`Form::ParallelCopies`] or [`Form::Sequenced`], with the
-//! same blocks, instructions and numbers of values, but for copies. **out**: `Ok` if it does the same. Cost: linear in
+//! same blocks, instructions and numbers of values, but for copies. Or the function in parallel copies and in sequence:
+//! what is said of versions then holds for what a value held before, which a parallel copy gives it. **out**: `Ok` if it does the same. Cost: linear in
 //! instructions and φ operands, plus exceptions times blocks that they live through.
 
 use crate::ir::{Block, Form, Function, Op, Operand, Terminator, Value};
@@ -132,8 +133,13 @@ impl<'a> Validator<'a> {
     }
 
     fn check_forms(&self) -> Result<(), Internal> {
-        let out_of_ssa = matches!(self.destroyed.form, Form::ParallelCopies | Form::Sequenced);
-        if !self.ssa.form.is_ssa() || !out_of_ssa {
+        let way = (self.ssa.form, self.destroyed.form);
+        let goes_on = match way {
+            (Form::Ssa | Form::SplitSsa, Form::ParallelCopies | Form::Sequenced) => true,
+            (Form::ParallelCopies, Form::Sequenced) => true,
+            (Form::Variables | Form::Ssa | Form::SplitSsa | Form::ParallelCopies | Form::Sequenced, _) => false,
+        };
+        if !goes_on {
             let message = format!("{} code is compared with {} code", self.ssa.form.name(), self.destroyed.form.name());
             return Err(Internal::new("", message));
         }
@@ -255,10 +261,10 @@ impl<'a> Validator<'a> {
             let original = loop {
                 match before.next() {
                     Some(inst) if is_copy(&inst.op) => {
-                        for (result, source) in copies(&inst.op, inst.result.expand()) {
-                            let contents = self.version(source);
-                            self.put(Element::Version(result), contents);
-                        }
+                        let read = |(result, source)| (result, self.version(source));
+                        let moves: SmallVec<[(Value, Contents); 8]> =
+                            copies(&inst.op, inst.result.expand()).into_iter().map(read).collect();
+                        moves.into_iter().for_each(|(result, contents)| self.put(Element::Version(result), contents));
                     }
                     other => break other,
                 }

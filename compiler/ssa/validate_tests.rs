@@ -41,6 +41,7 @@ fn accepts_the_way_that_the_compiler_takes() {
             all(&ssa, &parallel).unwrap_or_else(|error| panic!("seed {seed}, {shape:?}: {error}"));
             let sequenced = each(&parallel, sequence::run);
             all(&ssa, &sequenced).unwrap_or_else(|error| panic!("seed {seed}, {shape:?}: {error}"));
+            all(&parallel, &sequenced).unwrap_or_else(|error| panic!("seed {seed}, {shape:?}: {error}"));
         }
     }
 }
@@ -143,6 +144,9 @@ fn refuses_mutants_that_are_wrong() {
                 split_edges::run(function);
             });
             let right = each(&each(&ssa, destruct::run), sequence::run);
+            // Each half of the way can be judged by itself too.
+            let parallel = each(&ssa, destruct::run);
+            let start = if seed % 2 == 0 { &ssa } else { &parallel };
             let expected = outcome(&ssa).expect("random programs run");
             for _ in 0..8 {
                 let mut wrong = right.clone();
@@ -150,7 +154,7 @@ fn refuses_mutants_that_are_wrong() {
                 let versions = ssa.functions[id].values.len();
                 let Some(how) = mutate(&mut wrong.functions[id], versions, &mut random) else { continue };
                 let count = counts.entry(how).or_default();
-                if validate(&ssa.functions[id], &wrong.functions[id]).is_err() {
+                if validate(&start.functions[id], &wrong.functions[id]).is_err() {
                     count.0 += 1;
                     continue;
                 }

@@ -20,6 +20,7 @@
 //! instructions of which kind it took. Cost: constant a step, but for a binary search where an array is touched and for
 //! the registers of a function that is called. It uses no host recursion.
 
+use super::arithmetic::{Flags, add, bits, divide, logic, shift, truncate};
 use super::registers::{ARGUMENTS, PReg, RESULT, Reg, RegSet};
 use super::runtime::RuntimeFn;
 use super::types::*;
@@ -71,15 +72,6 @@ pub fn run<R: Reg>(program: &Program<R>, input: &[u8], limits: Limits) -> Result
         Internal::new(entity, message).in_function(function)
     })?;
     Ok(Run { counts: cpu.counts, outcome: cpu.machine.finish(end) })
-}
-
-/// The flags; `None` is undefined.
-#[derive(Clone, Copy, Default)]
-struct Flags {
-    carry: Option<bool>,
-    zero: Option<bool>,
-    sign: Option<bool>,
-    overflow: Option<bool>,
 }
 
 /// A register of the file: its value, and the number of the virtual register that wrote it.
@@ -395,102 +387,6 @@ impl<'a, R: Reg> Cpu<'a, R> {
         Ok(())
     }
 
-    // ---- flags ----
-
-    fn holds(&self, cond: Cond) -> Result<bool, Fault> {
-        let undefined = || format!("the condition {} reads an undefined flag", cond.name());
-        let carry = || self.flags.carry.ok_or_else(undefined);
-        let zero = || self.flags.zero.ok_or_else(undefined);
-        let sign = || self.flags.sign.ok_or_else(undefined);
-        let overflow = || self.flags.overflow.ok_or_else(undefined);
-        Ok(match cond {
-            Cond::O => overflow()?,
-            Cond::NO => !overflow()?,
-            Cond::B => carry()?,
-            Cond::AE => !carry()?,
-            Cond::E => zero()?,
-            Cond::NE => !zero()?,
-            Cond::BE => carry()? | zero()?,
-            Cond::A => !(carry()? | zero()?),
-            Cond::S => sign()?,
-            Cond::NS => !sign()?,
-            Cond::L => sign()? != overflow()?,
-            Cond::GE => sign()? == overflow()?,
-            Cond::LE => zero()? | (sign()? != overflow()?),
-            Cond::G => !(zero()? | (sign()? != overflow()?)),
-        })
-    }
-
-    /// The result of an addition or subtraction of `bits` bits; sets the flags.
-    fn add(&mut self, a: u64, b: u64, bits: u32, subtract: bool) -> u64 {
-        let mask = u64::MAX >> (64 - bits);
-        let (a, b) = (a & mask, b & mask);
-        let result = if subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) } & mask;
-        let negative = |value: u64| value >> (bits - 1) & 1 == 1;
-        let overflow = if subtract {
-            negative(a) != negative(b) && negative(result) != negative(a)
-        } else {
-            negative(a) == negative(b) && negative(result) != negative(a)
-        };
-        self.flags = Flags {
-            carry: Some(if subtract { a < b } else { result < a }),
-            zero: Some(result == 0),
-            sign: Some(negative(result)),
-            overflow: Some(overflow),
-        };
-        result
-    }
-
-    /// Sets the flags as `and`, `or`, `xor` and `test` do.
-    fn logic(&mut self, result: u64, width: Width) -> u64 {
-        let result = truncate(result, width);
-        self.flags = Flags {
-            carry: Some(false),
-            zero: Some(result == 0),
-            sign: Some(result >> (bits(width) - 1) & 1 == 1),
-            overflow: Some(false),
-        };
-        result
-    }
-
-    fn shift(&mut self, op: ShiftOp, value: u64, count: u64, immediate: bool, width: Width) -> u64 {
-        let size = bits(width);
-        let count = (count & u64::from(size - 1)) as u32;
-        let value = truncate(value, width);
-        let signed = if width == Width::W64 { value as i64 } else { i64::from(value as i32) };
-        let result = match op {
-            ShiftOp::Shl => value << count,
-            ShiftOp::Shr => value >> count,
-            ShiftOp::Sar => (signed >> count) as u64,
-            ShiftOp::Rol if width == Width::W64 => value.rotate_left(count),
-            ShiftOp::Rol => u64::from((value as u32).rotate_left(count)),
-            ShiftOp::Ror if width == Width::W64 => value.rotate_right(count),
-            ShiftOp::Ror => u64::from((value as u32).rotate_right(count)),
-        };
-        let result = truncate(result, width);
-        // A count in cl may be 0, which keeps the flags: nobody may count on either.
-        self.flags = Flags::default();
-        if immediate && count > 0 && !matches!(op, ShiftOp::Rol | ShiftOp::Ror) {
-            let top = |value: u64| value >> (size - 1) & 1 == 1;
-            let out = match op {
-                ShiftOp::Shl => value >> (size - count) & 1 == 1,
-                ShiftOp::Shr | ShiftOp::Sar | ShiftOp::Rol | ShiftOp::Ror => value >> (count - 1) & 1 == 1,
-            };
-            let overflow = match op {
-                ShiftOp::Shl => top(result) != out,
-                ShiftOp::Shr => top(value),
-                ShiftOp::Sar | ShiftOp::Rol | ShiftOp::Ror => false,
-            };
-            self.flags = Flags {
-                carry: Some(out),
-                zero: Some(result == 0),
-                sign: Some(top(result)),
-                overflow: (count == 1).then_some(overflow),
-            };
-        }
-        result
-    }
-
     // ---- instructions ----
 
     fn instruction(&mut self, inst: &'a Inst<R>) -> Result<Flow, Fault> {
@@ -538,21 +434,23 @@ impl<'a, R: Reg> Cpu<'a, R> {
                 let clears =
                     matches!(op, AluOp::Xor | AluOp::Sub) && dst.reg().is_some_and(|reg| *src == RegMemImm::Reg(reg));
                 let (a, b) = if clears { (0, 0) } else { (self.read(dst, *width)?, self.read_imm(src, *width)?) };
-                let result = match op {
-                    AluOp::Add => self.add(a, b, bits(*width), false),
-                    AluOp::Sub => self.add(a, b, bits(*width), true),
-                    AluOp::And => self.logic(a & b, *width),
-                    AluOp::Or => self.logic(a | b, *width),
-                    AluOp::Xor => self.logic(a ^ b, *width),
+                let (result, flags) = match op {
+                    AluOp::Add => add(a, b, bits(*width), false),
+                    AluOp::Sub => add(a, b, bits(*width), true),
+                    AluOp::And => logic(a & b, *width),
+                    AluOp::Or => logic(a | b, *width),
+                    AluOp::Xor => logic(a ^ b, *width),
                 };
+                self.flags = flags;
                 self.write(dst, result, *width)?;
             }
             Op::Unary { op, width, dst } => {
                 let value = self.read(dst, *width)?;
-                let result = match op {
-                    UnaryOp::Neg => self.add(0, value, bits(*width), true),
-                    UnaryOp::Not => !value,
+                let (result, flags) = match op {
+                    UnaryOp::Neg => add(0, value, bits(*width), true),
+                    UnaryOp::Not => (!value, self.flags),
                 };
+                self.flags = flags;
                 self.write(dst, result, *width)?;
             }
             Op::Shift { op, width, dst, count } => {
@@ -561,7 +459,8 @@ impl<'a, R: Reg> Cpu<'a, R> {
                     Count::Cl(reg) => (self.read_reg(*reg)?, false),
                 };
                 let value = self.read(dst, *width)?;
-                let result = self.shift(*op, value, by, immediate, *width);
+                let (result, flags) = shift(*op, value, by, immediate, *width);
+                self.flags = flags;
                 self.write(dst, result, *width)?;
             }
             Op::Imul { dst, src } => {
@@ -600,25 +499,25 @@ impl<'a, R: Reg> Cpu<'a, R> {
             }
             Op::Cmp { width, lhs, rhs } => {
                 let (a, b) = (self.read(lhs, *width)?, self.read_imm(rhs, *width)?);
-                self.add(a, b, bits(*width), true);
+                self.flags = add(a, b, bits(*width), true).1;
             }
             Op::CmpByte { lhs, imm } => {
                 let address = self.effective(lhs)?;
                 let value = self.load(address, 1)?;
-                self.add(value, *imm as u64, 8, true);
+                self.flags = add(value, *imm as u64, 8, true).1;
             }
             Op::Test { width, lhs, rhs } => {
                 let (a, b) = (self.read(lhs, *width)?, self.read_imm(rhs, *width)?);
-                self.logic(a & b, *width);
+                self.flags = logic(a & b, *width).1;
             }
             Op::Set { cond, dst } => {
                 let old = self.read_reg(*dst)?;
-                let bit = self.holds(*cond)?;
+                let bit = self.flags.holds(*cond)?;
                 self.write_reg(*dst, old & !0xFF | u64::from(bit))?;
             }
             Op::Cmov { cond, dst, src } => {
                 let (old, new) = (self.read_reg(*dst)?, self.read(src, Width::W64)?);
-                let value = if self.holds(*cond)? { new } else { old };
+                let value = if self.flags.holds(*cond)? { new } else { old };
                 self.write_reg(*dst, value)?;
             }
             Op::Call { callee, args, stack_args, result } => {
@@ -626,7 +525,7 @@ impl<'a, R: Reg> Cpu<'a, R> {
             }
             Op::Trap { cond, kind, args } => {
                 let happens = match cond {
-                    Some(cond) => self.holds(*cond)?,
+                    Some(cond) => self.flags.holds(*cond)?,
                     None => true,
                 };
                 // The arguments are read where the trap stands, so they must hold something whether it happens or not.
@@ -670,7 +569,7 @@ impl<'a, R: Reg> Cpu<'a, R> {
         match term {
             Terminator::Jump(target) => self.go(*target, false)?,
             Terminator::Branch { cond, then, els } => {
-                let target = if self.holds(*cond)? { then } else { els };
+                let target = if self.flags.holds(*cond)? { then } else { els };
                 let (follows_then, follows_els) = (self.follows(*then), self.follows(*els));
                 self.counts.instructions += 1;
                 self.counts.branches += 1;
@@ -944,20 +843,6 @@ impl<'a, R: Reg> Cpu<'a, R> {
     }
 }
 
-fn bits(width: Width) -> u32 {
-    match width {
-        Width::W32 => 32,
-        Width::W64 => 64,
-    }
-}
-
-fn truncate(value: u64, width: Width) -> u64 {
-    match width {
-        Width::W32 => value & 0xFFFF_FFFF,
-        Width::W64 => value,
-    }
-}
-
 fn as_bool(value: u64) -> Result<bool, Fault> {
     match value {
         0 => Ok(false),
@@ -968,27 +853,6 @@ fn as_bool(value: u64) -> Result<bool, Fault> {
 
 fn as_byte(value: u64) -> Result<u8, Fault> {
     u8::try_from(value).map_err(|_| format!("a character is {value}"))
-}
-
-/// Quotient and remainder of `high:low` by the divisor, or why the machine would fault.
-fn divide(signed: bool, width: Width, high: u64, low: u64, divisor: u64) -> Result<(u64, u64), Fault> {
-    if divisor == 0 {
-        return Err("a division by zero faults".to_string());
-    }
-    let size = bits(width);
-    let dividend = u128::from(high) << size | u128::from(low);
-    let (quotient, remainder, fits) = if signed {
-        // Sign-extend from twice the width, and the divisor from the width.
-        let dividend = (dividend << (128 - 2 * size)) as i128 >> (128 - 2 * size);
-        let divisor = i128::from((divisor << (64 - size)) as i64 >> (64 - size));
-        let quotient = dividend.wrapping_div(divisor);
-        let limit = 1i128 << (size - 1);
-        (quotient as u64, dividend.wrapping_rem(divisor) as u64, (-limit..limit).contains(&quotient))
-    } else {
-        let quotient = dividend / u128::from(divisor);
-        (quotient as u64, (dividend % u128::from(divisor)) as u64, quotient >> size == 0)
-    };
-    if fits { Ok((quotient, remainder)) } else { Err("a quotient does not fit, so the division faults".to_string()) }
 }
 
 #[cfg(test)]
