@@ -36,7 +36,7 @@ impl Checker<'_> {
             format!("`{text}` can end without returning its value"),
         )
         .label("not every path returns")
-        .also(result.span, format!("a `{}` must be returned", result.kind));
+        .also(result.span, format!("a value of type `{}` must be returned", result.kind));
         let (span, reason) = self.way_out(data.body);
         diagnostic = diagnostic.also(span, reason);
         self.report(diagnostic.help("end every path by `return …;`"));
