@@ -1,6 +1,7 @@
 //! The source as a language: tokens, the tree, and what turns text into them and back.
 
 pub mod ast;
+pub mod format;
 pub mod lexer;
 pub mod token;
 
@@ -15,6 +16,7 @@ lalrpop_util::lalrpop_mod!(
     "/syntax/grammar.rs"
 );
 
+pub use format::{format, print_ast, print_tokens};
 pub use parse::{Parsed, parse};
 
 use crate::support::codes;
