@@ -26,6 +26,21 @@ fn each_example_of_the_table_yields_its_code() {
 }
 
 #[test]
+fn the_documentation_lists_the_table() {
+    let page = include_str!("../../docs/errors.md");
+    let mut at = 0;
+    for entry in codes::TABLE {
+        let mut section = format!("### {}\n\n{}\n", entry.code, entry.meaning);
+        if !entry.example.is_empty() {
+            section += &format!("\n```atlas\n{}\n```\n", entry.example);
+        }
+        let found = page[at..].find(&section);
+        at += found.unwrap_or_else(|| panic!("docs/errors.md lacks, or has out of order:\n{section}"));
+    }
+    assert_eq!(page.matches("### E").count(), codes::TABLE.len());
+}
+
+#[test]
 fn one_mistake_gives_one_message() {
     for (text, expected) in [
         ("print(x); print(x); x = 1;", "1:7 E0301"),

@@ -115,7 +115,9 @@ impl State {
     pub fn print(&self, source: &Source) -> Listing {
         match self {
             State::Source => Listing::plain(source.text.lines().map(plain_line).collect()),
-            State::Tokens(_) | State::Ast(_) | State::Hir(_) => Listing::default(),
+            State::Tokens(parsed) => syntax::print_tokens(&parsed.tokens, source),
+            State::Ast(ast) => syntax::print_ast(ast),
+            State::Hir(program) => hir::print::print(program),
             State::Ir(program) => ir::print::print(program),
             State::Virtual(program) => x64::print::print(program, None),
             State::Physical(program, _) => x64::print::print(program, None),
