@@ -1,6 +1,7 @@
 //! The front end over whole programs: what is wrong is found where it is, and what is right means what the contract says.
 
 use atlc::execution::{End, Limit, Limits, Outcome};
+use atlc::fuzz::generate::{Shape, generate};
 use atlc::semantics::Trap;
 use atlc::support::diagnostics::Diagnostic;
 use atlc::support::span::Source;
@@ -348,4 +349,67 @@ fn interpretation_follows_the_order_of_evaluation() {
         ),
         ok("0 1\n2 3\n")
     );
+}
+
+/// Runs a program as HIR and as IR over variables, and holds that both agree; gives how the run ended.
+fn compare_judges(name: &str, source: &Source, input: &[u8], limits: Limits) -> End {
+    let program = match front(source) {
+        Ok(program) => program,
+        Err(diagnostics) => panic!("{name}: {diagnostics:#?}\n{}", source.text),
+    };
+    let ir = atlc::build::run(&program);
+    atlc::ir::verify::verify(&ir).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let by_hir = hir::interpret::run(&program, input, limits);
+    let by_ir = atlc::ir::interpret::run(&ir, input, limits).unwrap_or_else(|error| panic!("{name}: {error}")).outcome;
+    assert!(by_hir.agrees(&by_ir), "{name}: {:?} and {:?}\n{}", by_hir.end, by_ir.end, source.text);
+    by_hir.end
+}
+
+#[test]
+fn random_programs_mean_the_same_as_ir() {
+    on_a_large_stack(|| {
+        let mut ends = [0; 3];
+        let started = Instant::now();
+        for seed in 0..300 {
+            let text = generate(seed, &Shape::of_seed(seed));
+            let source = Source::new("random.atl", text);
+            let input = b"1 -2 3 40 -500 6000 7 8 9 10 0 0 1 x";
+            let limits = Limits { steps: 2_000_000, ..Limits::default() };
+            let end = compare_judges(&format!("seed {seed}"), &source, input, limits);
+            ends[match end {
+                End::Normal => 0,
+                End::Trap(..) => 1,
+                End::Limit(_) => 2,
+            }] += 1;
+            if started.elapsed() > Duration::from_secs(60) {
+                break;
+            }
+        }
+        assert!(ends[0] > 20, "ends of kinds normal, trap, limit: {ends:?}");
+    });
+}
+
+#[test]
+fn cases_mean_the_same_as_ir() {
+    on_a_large_stack(|| {
+        for case in cases() {
+            if beside(&case, "pos").is_none() {
+                let source = load(&case).expect("the case is text");
+                let input = beside(&case, "input").unwrap_or_default();
+                let limits = Limits { steps: 3_000_000, depth: 20_000, ..Limits::default() };
+                compare_judges(&case.display().to_string(), &source, &input, limits);
+            }
+        }
+    });
+}
+
+#[test]
+fn random_programs_format_to_the_same_program() {
+    for seed in 0..100 {
+        let text = generate(seed, &Shape::of_seed(seed));
+        let ast = syntax::parse(&Source::new("random.atl", text)).ast.expect("it parses");
+        let formatted = syntax::format(&ast);
+        let again = syntax::parse(&Source::new("again.atl", formatted)).ast.expect("it parses");
+        assert_eq!(syntax::print_ast(&again).to_string(), syntax::print_ast(&ast).to_string(), "seed {seed}");
+    }
 }

@@ -181,15 +181,17 @@ impl Checker<'_> {
 
     /// Checks an expression and all below it.
     pub fn check_expr(&mut self, root: ExprId) {
-        let mut order = Vec::new();
+        let mut order = std::mem::take(&mut self.order);
+        order.clear();
         self.ast.postorder(root, &mut order);
-        for expr in order {
+        for expr in &order {
             if self.full() {
-                return;
+                break;
             }
-            let checked = self.check_node(expr);
-            self.checked[expr] = checked;
+            let checked = self.check_node(*expr);
+            self.checked[*expr] = checked;
         }
+        self.order = order;
     }
 
     fn make(&mut self, kind: hir::ExprKind, ty: Scalar, span: Span) -> Checked {

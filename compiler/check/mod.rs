@@ -110,6 +110,8 @@ struct Checker<'a> {
     ids: SecondaryMap<FnId, Option<FuncId>>,
     /// What each expression has been found to be.
     checked: SecondaryMap<ast::ExprId, exprs::Checked>,
+    /// The nodes of the expression at hand, kept for its memory.
+    order: Vec<ast::ExprId>,
     scopes: Scopes,
     flow: Flow,
     /// The variables of the function at hand.
@@ -152,6 +154,7 @@ impl<'a> Checker<'a> {
             functions: FxHashMap::default(),
             ids: SecondaryMap::new(),
             checked: SecondaryMap::with_default(exprs::Checked::Error),
+            order: Vec::new(),
             scopes: Scopes::new(ast.names.len()),
             flow: Flow::default(),
             variables: PrimaryMap::new(),
