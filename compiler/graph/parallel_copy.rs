@@ -15,10 +15,13 @@
 //!
 //! **In**: moves with distinct destinations; any location may be read any number of times. **Out**: a sequence with the
 //! effect of the simultaneous assignment; moves of a location to itself are gone, every other move stands once, and each
-//! cycle costs one rescue. Cost: linear in the moves, with a hash table of the destinations.
+//! cycle costs one rescue. Cost: linear in the moves, with a hash table of the destinations where they are many.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
+
+/// Up to so many moves are looked through one by one.
+const SMALL: usize = 4;
 
 /// What a move reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -56,6 +59,10 @@ where
     L: Copy + Eq + Hash,
     C: Copy,
 {
+    debug_assert!(
+        moves.iter().map(|(dst, _)| dst).collect::<FxHashSet<_>>().len() == moves.len(),
+        "the destinations of a parallel copy must be distinct"
+    );
     let mut steps = Vec::with_capacity(moves.len());
     let mut pending: Vec<Pending<L>> = moves
         .iter()
@@ -99,10 +106,17 @@ fn link<L: Copy + Eq + Hash>(pending: &mut [Pending<L>]) {
     if pending.len() < 2 {
         return;
     }
-    let writers: FxHashMap<L, usize> = pending.iter().enumerate().map(|(n, item)| (item.dst, n)).collect();
-    assert!(writers.len() == pending.len(), "the destinations of a parallel copy must be distinct");
+    // Most parallel copies are small, and then looking through them is cheaper than a table.
+    let table: FxHashMap<L, usize> = match pending.len() {
+        0..=SMALL => FxHashMap::default(),
+        _ => pending.iter().enumerate().map(|(n, item)| (item.dst, n)).collect(),
+    };
     for n in 0..pending.len() {
-        let writer = writers.get(&pending[n].src).copied();
+        let source = pending[n].src;
+        let writer = match pending.len() {
+            0..=SMALL => pending.iter().position(|item| item.dst == source),
+            _ => table.get(&source).copied(),
+        };
         pending[n].writer = writer;
         if let Some(writer) = writer {
             pending[writer].readers += 1;

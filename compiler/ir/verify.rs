@@ -670,7 +670,8 @@ mod tests {
 
     #[test]
     fn broken_records_are_errors_and_not_panics() {
-        let breaks: [(&str, fn(&mut Function)); 5] = [
+        type Change = fn(&mut Function);
+        let breaks: [(&str, Change); 5] = [
             ("twice", |f| f.layout.push(Block::new(1))),
             ("not in the layout", |f| f.layout.retain(|block| *block != Block::new(3))),
             ("no blocks", |f| f.layout.clear()),

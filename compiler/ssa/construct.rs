@@ -85,8 +85,8 @@ pub fn run(function: &mut Function, options: &Options) {
             }
         }
     }
-    let args = renaming.phi_operands(function, &cfg, &dominators, &sites);
-    renaming.finish(function, &cfg, &sites, &args);
+    let operands = renaming.phi_operands(function, &cfg, &dominators, &sites);
+    renaming.finish(function, &cfg, &sites, &operands);
     function.form = Form::Ssa;
 }
 
@@ -238,6 +238,12 @@ impl Sites {
     }
 }
 
+/// Operands of φs, behind each other.
+struct PhiOperands {
+    starts: Vec<usize>,
+    operands: Vec<Operand>,
+}
+
 /// The walk over the blocks that gives definitions their versions and reads what they read.
 struct Renaming {
     copies: Copies,
@@ -358,28 +364,23 @@ impl Renaming {
         }
     }
 
-    /// The operands of each needed φ, one for each edge into its block.
-    fn phi_operands(
-        &mut self,
-        function: &Function,
-        cfg: &Cfg,
-        dominators: &DomTree,
-        sites: &Sites,
-    ) -> Vec<Vec<Operand>> {
-        let mut args: Vec<Vec<Operand>> = vec![Vec::new(); sites.phis.len()];
+    /// The operands of the needed φs, for each φ one for each edge into its block, from its own start on.
+    fn phi_operands(&mut self, function: &Function, cfg: &Cfg, dominators: &DomTree, sites: &Sites) -> PhiOperands {
+        let mut found = PhiOperands { starts: vec![0; sites.phis.len()], operands: Vec::new() };
         while let Some(phi) = self.work.pop() {
             let Phi { block, of, .. } = sites.phis[phi];
+            found.starts[phi] = found.operands.len();
             for pred in cfg.preds(block) {
                 let version = sites.at_end(of, pred.block, dominators).unwrap_or_else(|| undefined(function, of));
                 self.need_operand(sites, version);
-                args[phi].push(version);
+                found.operands.push(version);
             }
         }
-        args
+        found
     }
 
     /// Makes the values of needed φs and definitions, in listing order, and puts them in place of the provisional ones.
-    fn finish(self, function: &mut Function, cfg: &Cfg, sites: &Sites, args: &[Vec<Operand>]) {
+    fn finish(self, function: &mut Function, cfg: &Cfg, sites: &Sites, found: &PhiOperands) {
         let provisional = sites.phis.len() + self.definitions.len();
         let mut made: Vec<Option<Value>> = vec![None; provisional];
         let mut make = |function: &mut Function, value: Value, of: Value| {
@@ -389,13 +390,15 @@ impl Renaming {
             version
         };
         for block in function.layout.clone() {
-            for phi in sites.phis_in[block].iter().filter(|phi| self.needed[**phi as usize]) {
-                let Phi { of, value, .. } = sites.phis[*phi as usize];
+            let phis: Vec<usize> =
+                sites.phis_in[block].iter().map(|phi| *phi as usize).filter(|phi| self.needed[*phi]).collect();
+            for phi in &phis {
+                let Phi { of, value, .. } = sites.phis[*phi];
                 let version = make(function, value, of);
                 function.blocks[block].params.push(version);
-                for (pred, arg) in cfg.preds(block).iter().zip(&args[*phi as usize]) {
-                    pred.edge_mut(function).args.push(*arg);
-                }
+            }
+            for (n, pred) in cfg.preds(block).iter().enumerate() {
+                pred.edge_mut(function).args = phis.iter().map(|phi| found.operands[found.starts[*phi] + n]).collect();
             }
             for n in 0..function.blocks[block].insts.len() {
                 let inst = function.blocks[block].insts[n];
