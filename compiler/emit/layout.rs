@@ -16,7 +16,7 @@
 //! profile. **in** allocated code · **out** the same code; the entry stays first. Cost: n log n in the edges.
 
 use crate::x64::*;
-use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
+use cranelift_entity::{EntitySet, SecondaryMap};
 
 /// Orders the blocks; how many were dropped.
 pub fn run(function: &mut Function<PReg>) -> usize {
@@ -191,7 +191,7 @@ impl Chains {
 mod tests {
     use super::*;
     use crate::support::span::Span;
-    use cranelift_entity::PrimaryMap;
+    use cranelift_entity::{EntityRef, PrimaryMap};
 
     fn b(number: usize) -> Block {
         Block::new(number)

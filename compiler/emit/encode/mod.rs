@@ -27,7 +27,7 @@ use crate::support::internal::Internal;
 use crate::support::span::{Position, Positions, Span};
 use crate::x64::*;
 use buffer::{Buffer, Label};
-use cranelift_entity::{EntityRef, SecondaryMap};
+use cranelift_entity::{EntityRef, EntitySet, SecondaryMap};
 use frame::Layout;
 use instruction::Context;
 use rustc_hash::FxHashMap;
@@ -65,8 +65,12 @@ fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<F
     for &block in &function.layout {
         encoder.labels[block] = Some(encoder.buffer.label());
     }
+    let heads = loop_heads(function);
     for (position, &block) in function.layout.iter().enumerate() {
         let next = function.layout.get(position + 1).copied();
+        if heads.contains(block) {
+            encoder.buffer.align(LOOP_ALIGNMENT, LOOP_PADDING);
+        }
         encoder.block(block, next)?;
     }
     encoder.stubs()?;
@@ -84,6 +88,26 @@ fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<F
         marks: finished.marks,
         blocks,
     })
+}
+
+/// The first block of a loop starts at a multiple of this, unless more than [`LOOP_PADDING`] bytes would be lost: the
+/// processor fetches code in pieces of this size.
+const LOOP_ALIGNMENT: u32 = 16;
+const LOOP_PADDING: u32 = 10;
+
+/// The blocks that are jumped to from below.
+fn loop_heads(function: &Function<PReg>) -> EntitySet<Block> {
+    let mut heads = EntitySet::new();
+    let mut above = EntitySet::new();
+    for &block in &function.layout {
+        above.insert(block);
+        for target in function.blocks[block].term.successors() {
+            if above.contains(target) && function.blocks[target].loop_depth > 0 {
+                heads.insert(target);
+            }
+        }
+    }
+    heads
 }
 
 /// What a stub does: stubs that do the same are one.
