@@ -1,9 +1,8 @@
 //! Reading the source: from a file or standard input, with an error that says what is wrong with it.
 
 use super::output::describe;
-use crate::support::codes;
 use crate::support::diagnostics::Diagnostic;
-use crate::support::span::{Source, Span};
+use crate::support::span::Source;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -25,19 +24,10 @@ pub fn read(path: &Path) -> Result<Source, Unreadable> {
     if bytes.len() >= u32::MAX as usize {
         return Err(Unreadable::File(format!("cannot read `{name}`: it is larger than 4 GiB")));
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(name, text)),
-        Err(error) => {
-            let start = error.utf8_error().valid_up_to();
-            let byte = error.as_bytes()[start];
-            let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            let span = Span::new(start, start + char::REPLACEMENT_CHARACTER.len_utf8());
-            let diagnostic = Diagnostic::error(codes::INVALID_UTF8, span, "the source is not valid UTF-8")
-                .label(format!("the byte 0x{byte:02X} does not belong here"))
-                .help("save the file as UTF-8");
-            Err(Unreadable::NotUtf8(Box::new(Source::new(name, text)), Box::new(diagnostic)))
-        }
-    }
+    Source::from_bytes(name, bytes).map_err(|error| {
+        let (source, diagnostic) = *error;
+        Unreadable::NotUtf8(Box::new(source), Box::new(diagnostic))
+    })
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, String> {

@@ -126,9 +126,9 @@ impl Source {
                 let bad = bytes[good];
                 let source = Source::new(name, String::from_utf8_lossy(&bytes));
                 let span = Span::new(good, good + '\u{fffd}'.len_utf8());
-                let diagnostic = Diagnostic::error(codes::INVALID_UTF8, span, "the file is not UTF-8 text")
-                    .label(format!("the byte 0x{bad:02X} begins no character here"))
-                    .help("save the file with the encoding UTF-8");
+                let diagnostic = Diagnostic::error(codes::INVALID_UTF8, span, "the source is not valid UTF-8")
+                    .label(format!("the byte 0x{bad:02X} does not belong here"))
+                    .help("save the file as UTF-8");
                 Err(Box::new((source, diagnostic)))
             }
         }
