@@ -66,6 +66,11 @@ pub fn print_function<R: Shown>(
     Listing { sections: vec![section(function, names, source)] }
 }
 
+/// One instruction of a function.
+pub fn print_inst<R: Shown>(function: &Function<R>, names: &dyn Fn(FuncId) -> String, op: &Op<R>) -> String {
+    Printer { function, names }.inst(op).text().trim().to_string()
+}
+
 fn section<R: Shown>(function: &Function<R>, names: &dyn Fn(FuncId) -> String, source: Option<&Source>) -> Section {
     let printer = Printer { function, names };
     let mut lines = vec![header(function)];
@@ -84,7 +89,11 @@ fn section<R: Shown>(function: &Function<R>, names: &dyn Fn(FuncId) -> String, s
     for &block in &function.layout {
         let data = &function.blocks[block];
         lines.push(label(block, data.loop_depth, &preds[block]));
-        let insts = data.insts.iter().map(|inst| (inst.span, printer.inst(&inst.op)));
+        let insts = data.insts.iter().map(|inst| {
+            let mut line = printer.inst(&inst.op);
+            line.entity = inst.origin.expand().map(|origin| Entity::Inst(origin.index() as u32));
+            (inst.span, line)
+        });
         for (span, mut line) in insts.chain([(data.term_span, printer.terminator(&data.term))]) {
             let number = source.filter(|_| !span.is_none()).map(|source| source.line_of(span.start));
             if number.is_some() && number != shown {

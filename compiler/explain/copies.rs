@@ -1,0 +1,464 @@
+//! The copy ledger: for every φ operand and every other copy, where it comes from, and what became of it.
+//!
+//! Rows are made from the forms on the way out of SSA: an operand of a φ of the constructed form either vanishes with its φ
+//! (the pass that removed it is named), needs no copy (it is the φ itself), or becomes a copy on its edge (split or not), at
+//! a place in that edge's sequence. The copy's fate is the allocator's: coalesced, given one register all the same,
+//! or moved, and then for want of coalescing the witness: the two values live at one point, and the uses that keep them so.
+//! Last, the machine instructions that still do its work.
+//!
+//! ```text
+//! x line 6  %3 in b1 from b2  step 2 of 4  %3 = copy %4  coalesced (class 1)
+//! t line 7  temporary of a cycle  step 1 of 4  %8 = copy %3  survives: v8 and v3 are both live at …
+//! ```
+//!
+//! **in**: a [`Trace`]. **out**: rows in program order; each copy of the sequenced form stands in exactly one row.
+//! Cost: linear in the program.
+
+use super::trace::Trace;
+use crate::ir::{self, Block, CopyOrigin, FuncId, Function, Inst, Op, Operand, Terminator, Value};
+use crate::regalloc::facts::{self, CopyFacts, CopyVerdict, Site};
+use crate::regalloc::resolve::Location;
+use crate::regalloc::rewrite::Fate as Moved;
+use crate::regalloc::Facts;
+use crate::support::listing::Entity;
+use crate::support::span::{Source, Span};
+use crate::x64::{self, PReg, VReg};
+use cranelift_entity::EntityRef;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// What became of a copy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Fate {
+    /// The operand is the φ itself: its value stays where it is.
+    SameValue,
+    /// The φ is gone: a pass removed it.
+    Removed { stage: String },
+    /// The source is a constant, which is made where it is needed.
+    Constant,
+    /// Source and destination share one class of the allocator: nothing moves.
+    Coalesced { class: usize, members: Vec<String> },
+    /// Not coalesced, but both were given one place all the same.
+    SamePlace { witness: Option<Witness> },
+    /// What it would write is never read, or at hand anyway.
+    NotNeeded,
+    /// Selection made it part of another instruction.
+    Selected,
+    /// It moves a value.
+    Survives { from: String, to: String, witness: Option<Witness> },
+}
+
+/// Why two values could not share a register: both were live at one point.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Witness {
+    /// The two values, as people know them.
+    pub values: [String; 2],
+    /// The instruction before which both are live.
+    pub point: String,
+    /// Its source line.
+    pub line: Option<u32>,
+    /// For each value the instruction that reads it later, with its source line.
+    pub kept_by: [Option<(String, Option<u32>)>; 2],
+}
+
+/// A copy, or a φ operand that needs none.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Row {
+    /// The function.
+    pub function: String,
+    /// The source variable that the destination is a version of.
+    pub variable: Option<String>,
+    /// The source line: of the operand's last assignment where there is one, else of the copy.
+    pub line: Option<u32>,
+    /// The φ, for its operands.
+    pub phi: Option<String>,
+    /// The φ's block.
+    pub block: Option<String>,
+    /// The edge, `b2→b1`.
+    pub edge: Option<String>,
+    /// The block that splitting put on the edge.
+    pub split: Option<String>,
+    /// The copy as it stands out of SSA form: `%3 = copy %4`.
+    pub copy: String,
+    /// Its place in the edge's sequence, from 1, and the sequence's length.
+    pub step: Option<(usize, usize)>,
+    /// It saves this value, to break a cycle.
+    pub rescues: Option<String>,
+    /// What became of it.
+    pub fate: Fate,
+    /// The machine instructions that still do its work.
+    pub machine: Vec<String>,
+    /// The entities that it names, for pages.
+    #[serde(skip)]
+    pub entities: Vec<Entity>,
+    /// The copy's instruction in the sequenced form.
+    #[serde(skip)]
+    pub inst: Option<(FuncId, Inst)>,
+}
+
+/// The ledger of the whole program.
+pub fn compute(trace: &Trace, source: &Source) -> Vec<Row> {
+    let (Some(constructed), Some(optimized), Some(split), Some(sequenced)) =
+        (&trace.constructed, &trace.optimized, &trace.split, &trace.sequenced)
+    else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for (id, function) in sequenced.functions.iter().filter(|(_, function)| !function.layout.is_empty()) {
+        let ledger = Ledger {
+            trace,
+            source,
+            id,
+            optimized: &optimized.functions[id],
+            split: &split.functions[id],
+            sequenced: function,
+            copies: machine_copies(trace, id),
+            machine: machine_lines(trace, id),
+        };
+        ledger.removed(&constructed.functions[id], &mut rows);
+        ledger.phis(&mut rows);
+        ledger.others(&mut rows);
+    }
+    rows
+}
+
+/// For each IR instruction, what the allocator says of the copies that it was selected as, with what they were.
+fn machine_copies(trace: &Trace, id: FuncId) -> FxHashMap<Inst, Vec<CopyFacts>> {
+    let mut copies: FxHashMap<Inst, Vec<CopyFacts>> = FxHashMap::default();
+    if let (Some(selected), Some(facts)) = (&trace.selected, &trace.facts) {
+        for copy in &facts[id].copies {
+            let inst = &selected.functions[id].blocks[copy.at.block].insts[copy.at.inst as usize];
+            if let Some(origin) = inst.origin.expand() {
+                copies.entry(origin).or_default().push(*copy);
+            }
+        }
+    }
+    copies
+}
+
+/// For each IR instruction the lines of final machine code that come from it.
+fn machine_lines(trace: &Trace, id: FuncId) -> FxHashMap<Inst, Vec<String>> {
+    let mut lines: FxHashMap<Inst, Vec<String>> = FxHashMap::default();
+    if let Some(machine) = &trace.machine {
+        let names = |id: FuncId| machine.functions[id].name.clone();
+        let listing = x64::print::print_function::<PReg>(&machine.functions[id], &names, None);
+        for line in listing.lines() {
+            if let Some(Entity::Inst(inst)) = line.entity {
+                lines.entry(Inst::new(inst as usize)).or_default().push(line.text().trim().to_string());
+            }
+        }
+    }
+    lines
+}
+
+struct Ledger<'a> {
+    trace: &'a Trace,
+    source: &'a Source,
+    id: FuncId,
+    optimized: &'a Function,
+    split: &'a Function,
+    sequenced: &'a Function,
+    copies: FxHashMap<Inst, Vec<CopyFacts>>,
+    machine: FxHashMap<Inst, Vec<String>>,
+}
+
+impl Ledger<'_> {
+    fn line(&self, span: Span) -> Option<u32> {
+        let program = self.trace.sequenced.as_ref()?;
+        program.positions.position(span).map(|position| position.line)
+    }
+
+    /// The operands of φs that an optimization removed.
+    fn removed(&self, constructed: &Function, rows: &mut Vec<Row>) {
+        let mut by: FxHashMap<Value, &'static str> = FxHashMap::default();
+        for (stage, phis) in &self.trace.removed {
+            for (_, phi) in phis.iter().filter(|(id, _)| *id == self.id) {
+                by.entry(*phi).or_insert(stage);
+            }
+        }
+        let definitions = definitions(constructed);
+        for edge in edges(constructed) {
+            for (phi, operand) in edge.moves(constructed) {
+                if let Some(stage) = by.get(&phi) {
+                    let fate = Fate::Removed { stage: stage.to_string() };
+                    let line = self.operand_line(constructed, &definitions, operand);
+                    rows.push(self.row(constructed, phi, &edge, operand, line, fate));
+                }
+            }
+        }
+    }
+
+    /// The operands of the φs that were left when SSA form was.
+    fn phis(&self, rows: &mut Vec<Row>) {
+        let definitions = definitions(self.optimized);
+        let sequences = self.sequences();
+        for edge in edges(self.optimized) {
+            let sequence = sequences.get(&(edge.pred, edge.number)).map_or(&[][..], Vec::as_slice);
+            for (phi, operand) in edge.moves(self.optimized) {
+                let line = self.operand_line(self.optimized, &definitions, operand);
+                let found = sequence.iter().position(|inst| {
+                    self.sequenced.insts[*inst].result.expand() == Some(phi)
+                        && matches!(self.sequenced.copy_origins.get(inst), Some(CopyOrigin::Phi { .. }))
+                });
+                match found {
+                    None => rows.push(self.row(self.optimized, phi, &edge, operand, line, Fate::SameValue)),
+                    Some(position) => {
+                        let inst = sequence[position];
+                        let mut row = self.row(self.optimized, phi, &edge, operand, line, self.fate(inst));
+                        self.place(&mut row, inst, Some((position + 1, sequence.len())));
+                        rows.push(row);
+                    }
+                }
+            }
+            for (position, inst) in sequence.iter().enumerate() {
+                if let Some(CopyOrigin::Rescue { victim, .. }) = self.sequenced.copy_origins.get(inst) {
+                    let operand = Operand::Value(*victim);
+                    let line = self.line(self.sequenced.insts[*inst].span);
+                    let mut row = self.row(self.sequenced, *victim, &edge, operand, line, self.fate(*inst));
+                    row.phi = None;
+                    row.rescues = Some(victim.to_string());
+                    self.place(&mut row, *inst, Some((position + 1, sequence.len())));
+                    rows.push(row);
+                }
+            }
+        }
+    }
+
+    /// Copies that stand for no φ operand: those of the source, where construction kept them.
+    fn others(&self, rows: &mut Vec<Row>) {
+        for block in &self.sequenced.layout {
+            for inst in &self.sequenced.blocks[*block].insts {
+                let data = &self.sequenced.insts[*inst];
+                let Op::Copy(operand) = data.op else { continue };
+                let Some(result) = data.result.expand() else { continue };
+                if self.sequenced.copy_origins.contains_key(inst) {
+                    continue;
+                }
+                let mut row = Row {
+                    function: self.sequenced.name.clone(),
+                    variable: variable(self.sequenced, result),
+                    line: self.line(data.span),
+                    phi: None,
+                    block: Some(block.to_string()),
+                    edge: None,
+                    split: None,
+                    copy: String::new(),
+                    step: None,
+                    rescues: None,
+                    fate: self.fate(*inst),
+                    machine: Vec::new(),
+                    entities: entities(result, operand),
+                    inst: None,
+                };
+                self.place(&mut row, *inst, None);
+                rows.push(row);
+            }
+        }
+    }
+
+    /// The copies of each edge, in order of execution, by the edge's source and number before splitting.
+    fn sequences(&self) -> FxHashMap<(Block, u8), Vec<Inst>> {
+        let mut sequences: FxHashMap<(Block, u8), Vec<Inst>> = FxHashMap::default();
+        for block in &self.sequenced.layout {
+            for inst in &self.sequenced.blocks[*block].insts {
+                if let Some(CopyOrigin::Phi { pred, edge, .. } | CopyOrigin::Rescue { pred, edge, .. }) =
+                    self.sequenced.copy_origins.get(inst)
+                {
+                    sequences.entry((*pred, *edge)).or_default().push(*inst);
+                }
+            }
+        }
+        sequences
+    }
+
+    fn row(
+        &self,
+        function: &Function,
+        phi: Value,
+        edge: &EdgeOf,
+        operand: Operand,
+        line: Option<u32>,
+        fate: Fate,
+    ) -> Row {
+        let mut entities = entities(phi, operand);
+        entities.extend([edge.pred, edge.target].map(|block| Entity::Block(block.index() as u32)));
+        Row {
+            function: function.name.clone(),
+            variable: variable(function, phi),
+            line,
+            phi: Some(phi.to_string()),
+            block: Some(edge.target.to_string()),
+            edge: Some(format!("{}→{}", edge.pred, edge.target)),
+            split: self.split_block(edge).map(|block| block.to_string()),
+            copy: format!("{phi} = copy {}", operand_text(operand)),
+            step: None,
+            rescues: None,
+            fate,
+            machine: Vec::new(),
+            entities,
+            inst: None,
+        }
+    }
+
+    /// Fills in where a copy stands.
+    fn place(&self, row: &mut Row, inst: Inst, step: Option<(usize, usize)>) {
+        let data = &self.sequenced.insts[inst];
+        if let (Op::Copy(operand), Some(result)) = (&data.op, data.result.expand()) {
+            row.copy = format!("{result} = copy {}", operand_text(*operand));
+            row.entities.insert(0, Entity::Value(result.index() as u32));
+        }
+        row.step = step;
+        row.inst = Some((self.id, inst));
+        row.machine = self.machine.get(&inst).cloned().unwrap_or_default();
+    }
+
+    /// The block that splitting made on the edge.
+    fn split_block(&self, edge: &EdgeOf) -> Option<Block> {
+        let now = self.split.blocks.get(edge.pred)?.term.edges().nth(usize::from(edge.number))?.target;
+        (now != edge.target && self.split.blocks[now].role == ir::Role::Split).then_some(now)
+    }
+
+    /// The line of the assignment that an operand comes from.
+    fn operand_line(&self, function: &Function, definitions: &[Span], operand: Operand) -> Option<u32> {
+        let value = operand.value()?;
+        let span = definitions.get(value.index()).copied().unwrap_or(Span::NONE);
+        self.line(span).or_else(|| {
+            let variable = function.variable_of(value)?;
+            (!variable.span.is_none()).then(|| self.source.line_of(variable.span.start))
+        })
+    }
+
+    fn fate(&self, inst: Inst) -> Fate {
+        let data = &self.sequenced.insts[inst];
+        let constant = matches!(data.op, Op::Copy(operand) if operand.value().is_none());
+        let Some(copy) = self.copies.get(&inst).and_then(|copies| copies.first()) else {
+            return if constant { Fate::Constant } else { Fate::Selected };
+        };
+        let Some(facts) = self.trace.facts.as_ref().map(|facts| &facts[self.id]) else { return Fate::Selected };
+        let witness = match &copy.verdict {
+            CopyVerdict::Interferes(witness) => Some(self.witness(facts, witness)),
+            CopyVerdict::Coalesced(_) | CopyVerdict::Hint(_) | CopyVerdict::Fixed => None,
+        };
+        match copy.fate {
+            Moved::Coalesced => {
+                let class = facts.vregs[copy.dst.index()].class.map_or(usize::MAX, |class| class as usize);
+                let members = facts.classes.get(class).map_or(Vec::new(), |class| {
+                    class.members.iter().map(|member| self.vreg_text(facts, *member)).collect()
+                });
+                Fate::Coalesced { class, members }
+            }
+            Moved::SamePlace => Fate::SamePlace { witness },
+            Moved::NotNeeded => Fate::NotNeeded,
+            Moved::Moved { from, to } => Fate::Survives { from: place_text(from), to: place_text(to), witness },
+        }
+    }
+
+    fn witness(&self, known: &Facts, witness: &facts::Witness) -> Witness {
+        let kept = |site: Option<Site>| site.map(|site| self.site_text(site));
+        let (point, line) = self.site_text(witness.at);
+        Witness {
+            values: [self.vreg_text(known, witness.dst), self.vreg_text(known, witness.src)],
+            point: format!("{} in {}: {point}", witness.at.inst, witness.at.block),
+            line,
+            kept_by: [kept(witness.dst_use), kept(witness.src_use)],
+        }
+    }
+
+    /// A virtual register as people know it: with its value, and that with its variable.
+    fn vreg_text(&self, facts: &Facts, vreg: VReg) -> String {
+        match facts.vregs[vreg.index()].value {
+            None => vreg.to_string(),
+            Some(value) => match variable(self.sequenced, value) {
+                Some(name) => format!("{vreg} ({name} {value})"),
+                None => format!("{vreg} ({value})"),
+            },
+        }
+    }
+
+    /// The instruction at a site of the selected code, with its source line.
+    fn site_text(&self, site: Site) -> (String, Option<u32>) {
+        let Some(selected) = &self.trace.selected else { return (String::new(), None) };
+        let block = &selected.functions[self.id].blocks[site.block];
+        match block.insts.get(site.inst as usize) {
+            Some(inst) => {
+                let names = |id: FuncId| selected.functions[id].name.clone();
+                let text = x64::print::print_inst(&selected.functions[self.id], &names, &inst.op);
+                (text, self.line(inst.span))
+            }
+            None => (format!("the end of {}", site.block), self.line(block.term_span)),
+        }
+    }
+}
+
+/// An edge of a function with arguments.
+struct EdgeOf {
+    pred: Block,
+    number: u8,
+    target: Block,
+}
+
+impl EdgeOf {
+    /// The φs of the target with their operands on this edge.
+    fn moves(&self, function: &Function) -> Vec<(Value, Operand)> {
+        let edge = function.blocks[self.pred].term.edges().nth(usize::from(self.number));
+        let args = edge.map_or(&[][..], |edge| edge.args.as_slice());
+        function.blocks[self.target].params.iter().copied().zip(args.iter().copied()).collect()
+    }
+}
+
+/// The edges that carry arguments, in listing order of their targets.
+fn edges(function: &Function) -> Vec<EdgeOf> {
+    let mut edges = Vec::new();
+    for pred in &function.layout {
+        match &function.blocks[*pred].term {
+            Terminator::Jump(_) | Terminator::Branch { .. } => {
+                for (number, edge) in function.blocks[*pred].term.edges().enumerate() {
+                    if !edge.args.is_empty() {
+                        edges.push(EdgeOf { pred: *pred, number: number as u8, target: edge.target });
+                    }
+                }
+            }
+            Terminator::Return(_) | Terminator::Unreachable => {}
+        }
+    }
+    edges
+}
+
+/// Where each value is defined in the source, by number; absent for parameters and φs.
+fn definitions(function: &Function) -> Vec<Span> {
+    let mut spans = vec![Span::NONE; function.values.len()];
+    for block in &function.layout {
+        for inst in &function.blocks[*block].insts {
+            let data = &function.insts[*inst];
+            data.for_each_def(|value| spans[value.index()] = data.span);
+        }
+    }
+    spans
+}
+
+fn variable(function: &Function, value: Value) -> Option<String> {
+    function.variable_of(value).map(|variable| variable.name.clone())
+}
+
+fn operand_text(operand: Operand) -> String {
+    match operand {
+        Operand::Value(value) => value.to_string(),
+        Operand::Int(value) => value.to_string(),
+        Operand::Bool(value) => value.to_string(),
+    }
+}
+
+fn place_text(location: Location) -> String {
+    match location {
+        Location::Reg(reg) => reg.to_string(),
+        Location::Slot(slot) => format!("{slot:?}"),
+        Location::Constant(_) => "a constant".to_string(),
+    }
+}
+
+fn entities(value: Value, operand: Operand) -> Vec<Entity> {
+    let mut entities = vec![Entity::Value(value.index() as u32)];
+    entities.extend(operand.value().map(|value| Entity::Value(value.index() as u32)));
+    entities
+}

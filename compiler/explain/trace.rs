@@ -1,0 +1,102 @@
+//! What explanations look at: the program as it was at the stages around the way out of SSA form, kept by an observer of
+//! the pipeline.
+//!
+//! **in**: a compilation as far as the last stage of machine code. **out**: a [`Trace`] with every form. Cost: a copy of
+//! the program for each kept stage, and its φs after each optimization.
+
+use crate::ir::{self, Form, FuncId, Value};
+use crate::pipeline::observe::{Event, Observer};
+use crate::pipeline::options::Options;
+use crate::pipeline::run::{Failure, compile};
+use crate::pipeline::state::{AllocationFacts, State};
+use crate::support::span::Source;
+use crate::x64::{self, PReg, VReg};
+use rustc_hash::FxHashSet;
+
+/// The program at the stages that explanations need.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Over variables, before SSA construction.
+    pub variables: Option<ir::Program>,
+    /// As SSA construction made it.
+    pub constructed: Option<ir::Program>,
+    /// As the last optimization left it.
+    pub optimized: Option<ir::Program>,
+    /// With critical edges split.
+    pub split: Option<ir::Program>,
+    /// With parallel copies.
+    pub parallel: Option<ir::Program>,
+    /// Out of SSA form.
+    pub sequenced: Option<ir::Program>,
+    /// Machine code over virtual registers.
+    pub selected: Option<x64::Program<VReg>>,
+    /// What the allocator tells.
+    pub facts: Option<AllocationFacts>,
+    /// The machine code that is encoded.
+    pub machine: Option<x64::Program<PReg>>,
+    /// The φs that a stage removed: its name, then function and φ.
+    pub removed: Vec<(&'static str, Vec<(FuncId, Value)>)>,
+    phis: FxHashSet<(FuncId, Value)>,
+}
+
+/// Compiles as far as machine code and keeps the trace.
+pub fn trace(source: &Source, options: &Options) -> Result<Trace, Failure> {
+    let mut trace = Trace::default();
+    compile(source, options, "layout", &mut [&mut trace])?;
+    Ok(trace)
+}
+
+impl Observer for Trace {
+    fn after(&mut self, event: &Event<'_>) {
+        match event.state {
+            State::Ir(program) => self.ir(event.stage.name, program),
+            State::Virtual(program) => self.selected = Some(program.clone()),
+            State::Physical(program, facts) => {
+                self.machine = Some(program.clone());
+                self.facts.get_or_insert_with(|| facts.clone());
+            }
+            State::Source
+            | State::Tokens(_)
+            | State::Ast(_)
+            | State::Hir(_)
+            | State::Bytes(_)
+            | State::Object(_)
+            | State::Executable(_) => {}
+        }
+    }
+}
+
+impl Trace {
+    fn ir(&mut self, stage: &'static str, program: &ir::Program) {
+        match program.functions[program.entry].form {
+            Form::Variables => self.variables = Some(program.clone()),
+            Form::Ssa => {
+                let now: FxHashSet<(FuncId, Value)> = phis(program).collect();
+                if self.constructed.is_some() {
+                    let mut gone: Vec<(FuncId, Value)> = self.phis.difference(&now).copied().collect();
+                    gone.sort_unstable();
+                    if !gone.is_empty() {
+                        self.removed.push((stage, gone));
+                    }
+                } else {
+                    self.constructed = Some(program.clone());
+                }
+                self.phis = now;
+                self.optimized = Some(program.clone());
+            }
+            Form::SplitSsa => self.split = Some(program.clone()),
+            Form::ParallelCopies => self.parallel = Some(program.clone()),
+            Form::Sequenced => self.sequenced = Some(program.clone()),
+        }
+    }
+}
+
+/// All φs of a program, block by block.
+pub fn phis(program: &ir::Program) -> impl Iterator<Item = (FuncId, Value)> {
+    program.functions.iter().flat_map(|(id, function)| {
+        function
+            .layout
+            .iter()
+            .flat_map(move |block| function.blocks[*block].params.iter().map(move |phi| (id, *phi)))
+    })
+}
