@@ -74,6 +74,87 @@ pub enum Command {
     /// Print what a program has become at a stage
     #[command(after_help = dump_help())]
     Dump(Dump),
+    /// Say why the code is as it is: the fate of every copy, hazards, φs
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+    /// Write a page that shows all stages, to open in a browser
+    #[command(after_help = EXPLORE_EXAMPLES)]
+    Explore(Explore),
+}
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  atlc explain copies examples/swap.atl             each copy: its φ, edge, place in the sequence and fate
+  atlc explain copies --surviving examples/swap.atl only those that still move something, with the witness
+  atlc explain hazards examples/lost_copy.atl       critical edges, lost copies, cycles, pruned φs
+  atlc explain phis --variable x examples/swap.atl  why x has a φ in a block, or has none";
+
+const EXPLORE_EXAMPLES: &str = "\
+Examples:
+  atlc explore prog.atl                             writes prog.html
+  atlc explore prog.atl -O2 -o page.html --open     and opens it
+  atlc explore prog.atl --watch                     serves it on this machine, and again on each save";
+
+/// `atlc explain`
+#[derive(Args, Debug)]
+pub struct Explain {
+    /// What to explain
+    #[arg(value_enum)]
+    pub what: What,
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Only this function
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// With `phis`: only this variable
+    #[arg(long, value_name = "NAME")]
+    pub variable: Option<String>,
+    /// With `phis`: only this block
+    #[arg(long, value_name = "BLOCK")]
+    pub block: Option<String>,
+    /// With `copies`: only those that still move something
+    #[arg(long)]
+    pub surviving: bool,
+    /// With `hazards`: as notes on the source's lines
+    #[arg(long)]
+    pub notes: bool,
+    #[command(flatten)]
+    pub code: CodeOptions,
+}
+
+/// What `atlc explain` explains.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    /// Where each copy comes from and what became of it
+    Copies,
+    /// What could go wrong on the way out of SSA form
+    Hazards,
+    /// Why a variable has a φ in a block, or has none
+    Phis,
+}
+
+/// `atlc explore`
+#[derive(Args, Debug)]
+pub struct Explore {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    /// Where the page goes [default: FILE with `.html`]; `-` is standard output
+    #[arg(short, long, value_name = "PAGE")]
+    pub output: Option<PathBuf>,
+    /// Open the page with the desktop's browser
+    #[arg(long)]
+    pub open: bool,
+    /// Serve the page on this machine, and make it again whenever FILE changes
+    #[arg(long, conflicts_with = "output")]
+    pub watch: bool,
+    /// With `--watch`: the port; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+    #[command(flatten)]
+    pub code: CodeOptions,
 }
 
 /// `atlc build`
@@ -122,7 +203,7 @@ pub struct Dump {
     /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
     pub file: PathBuf,
     /// Which stages or facts
-    #[arg(long, value_name = "NAME", value_delimiter = ',', required_unless_present = "all", conflicts_with = "all")]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', required_unless_present_any = ["all", "diff"], conflicts_with = "all")]
     pub stage: Vec<String>,
     /// All of them
     #[arg(long)]
@@ -133,8 +214,25 @@ pub struct Dump {
     /// Only this function
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
+    /// Show the difference between two stages
+    #[arg(long, value_name = "A..B", conflicts_with_all = ["stage", "all", "output"])]
+    pub diff: Option<String>,
+    /// Leave out stages that changed nothing
+    #[arg(long)]
+    pub only_changed: bool,
+    /// As text, JSON (docs/json.md) or graphs for Graphviz
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub format: Format,
     #[command(flatten)]
     pub code: CodeOptions,
+}
+
+/// `--format`
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    Text,
+    Json,
+    Dot,
 }
 
 /// The choices that shape the code.

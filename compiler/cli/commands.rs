@@ -1,6 +1,6 @@
 //! What each command does: reads the source, calls the pipeline, writes what was asked for.
 
-use super::args::{self, Build, Check, Cli, CodeOptions, Command, Dump, EmitKind, Output, Run, When};
+use super::args::{self, Build, Check, Cli, CodeOptions, Command, Dump, EmitKind, Format, Output, Run, When};
 use super::input::{self, Unreadable};
 use super::output::{self, write_stderr, write_stdout};
 use super::{Status, dump, process, render};
@@ -20,6 +20,8 @@ pub fn run(cli: Cli) -> Status {
         Command::Run(run) => run_run(&run, colour),
         Command::Check(check) => run_check(&check, colour),
         Command::Dump(dump) => run_dump(&dump, colour),
+        Command::Explain(explain) => super::explain::run(&explain, colour),
+        Command::Explore(explore) => super::explore::run(&explore, colour),
     };
     match done {
         Ok(()) => Status::SUCCESS,
@@ -56,7 +58,7 @@ fn broken_stdout(error: &io::Error) -> Status {
 }
 
 /// Why a command ends early.
-enum Stop {
+pub enum Stop {
     /// Wrong usage, in a sentence.
     Usage(String),
     /// An error without a place in the source, in a sentence.
@@ -67,10 +69,11 @@ enum Stop {
     Stdout(io::Error),
 }
 
+/// Where to use colour.
 #[derive(Clone, Copy)]
-struct Colour {
-    stdout: bool,
-    stderr: bool,
+pub struct Colour {
+    pub stdout: bool,
+    pub stderr: bool,
 }
 
 impl Colour {
@@ -86,7 +89,8 @@ impl Colour {
     }
 }
 
-fn read(path: &Path, colour: Colour) -> Result<Source, Stop> {
+/// Reads the source, or says what keeps it from being read.
+pub fn read(path: &Path, colour: Colour) -> Result<Source, Stop> {
     input::read(path).map_err(|error| match error {
         Unreadable::File(message) => Stop::Error(message),
         Unreadable::NotUtf8(source, diagnostic) => {
@@ -131,7 +135,8 @@ fn show(diagnostics: &[Diagnostic], source: &Source, colour: Colour) {
     }
 }
 
-fn failed(failure: Failure, source: &Source, colour: Colour) -> Stop {
+/// What is shown of a failed compilation.
+pub fn failed(failure: Failure, source: &Source, colour: Colour) -> Stop {
     match failure {
         Failure::Source(diagnostics) => Stop::Reported(render::render(&diagnostics, source, colour.stderr)),
         Failure::Internal(internal) => Stop::Error(format!(
@@ -248,6 +253,11 @@ fn run_check(check: &Check, colour: Colour) -> Result<(), Stop> {
 
 fn run_dump(arguments: &Dump, colour: Colour) -> Result<(), Stop> {
     let options = arguments.code.options().map_err(Stop::Usage)?;
+    if arguments.diff.is_some() || arguments.only_changed || arguments.format != Format::Text {
+        let source = read(&arguments.file, colour)?;
+        let files = super::views::run(arguments, &source, &options, colour)?;
+        return write_views(files, arguments);
+    }
     let names = match arguments.all {
         true => stages::dump_names(),
         false => args::stage_names(&arguments.stage).map_err(Stop::Usage)?,
@@ -306,6 +316,23 @@ fn run_dump(arguments: &Dump, colour: Colour) -> Result<(), Stop> {
         }
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Writes views to the folder of `-o`, or one after the other to standard output.
+fn write_views(files: Vec<(String, String)>, arguments: &Dump) -> Result<(), Stop> {
+    let Some(folder) = &arguments.output else {
+        let all: String = files.into_iter().map(|(_, text)| text).collect();
+        return write_stdout(all.as_bytes()).map_err(Stop::Stdout);
+    };
+    output::make_folder(folder)?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        if output::same_file(&path, &arguments.file) {
+            return Err(Stop::Error(format!("the output `{}` is the source itself", path.display())));
+        }
+        output::write_file(&path, text.as_bytes(), false)?;
+    }
+    Ok(())
 }
 
 fn why_missing(names: &[&str], options: &Options, source: &Source) -> String {

@@ -4,10 +4,13 @@
 mod args;
 mod commands;
 mod dump;
+mod explain;
+mod explore;
 mod input;
 mod output;
 mod process;
 pub mod render;
+mod views;
 
 use std::ffi::OsString;
 

@@ -56,9 +56,14 @@ fn groups<'a>(diagnostic: &'a Diagnostic, source: &'a Source) -> Vec<Group<'a>> 
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
-    let mut main =
-        level.primary_title(&diagnostic.message).id(diagnostic.code.to_string()).elements(Vec::<Origin>::new());
+    let title = level.primary_title(&diagnostic.message);
+    let title = match diagnostic.severity {
+        Severity::Error | Severity::Warning => title.id(diagnostic.code.to_string()),
+        Severity::Note => title,
+    };
+    let mut main = title.elements(Vec::<Origin>::new());
     let mut outside = Vec::new();
     if !diagnostic.primary.span.is_none() {
         main = main.element(origin(source, diagnostic.primary.span));

@@ -16,10 +16,10 @@
 
 use super::trace::Trace;
 use crate::ir::{self, Block, CopyOrigin, FuncId, Function, Inst, Op, Operand, Terminator, Value};
+use crate::regalloc::Facts;
 use crate::regalloc::facts::{self, CopyFacts, CopyVerdict, Site};
 use crate::regalloc::resolve::Location;
 use crate::regalloc::rewrite::Fate as Moved;
-use crate::regalloc::Facts;
 use crate::support::listing::Entity;
 use crate::support::span::{Source, Span};
 use crate::x64::{self, PReg, VReg};
@@ -49,6 +49,25 @@ pub enum Fate {
     Survives { from: String, to: String, witness: Option<Witness> },
 }
 
+impl Fate {
+    /// The fate as a clause.
+    pub fn sentence(&self) -> String {
+        let because = |witness: &Option<Witness>| {
+            witness.as_ref().map_or(String::new(), |witness| format!(": {}", witness.sentence()))
+        };
+        match self {
+            Fate::SameValue => "no copy: the operand is the φ itself".to_string(),
+            Fate::Removed { stage } => format!("removed by {stage}"),
+            Fate::Constant => "constant, made where it is needed".to_string(),
+            Fate::Coalesced { members, .. } => format!("coalesced: one class {{{}}}", members.join(", ")),
+            Fate::SamePlace { witness } => format!("not coalesced, but both have one place{}", because(witness)),
+            Fate::NotNeeded => "not needed: nothing reads what it would write, or it is at hand".to_string(),
+            Fate::Selected => "part of another instruction".to_string(),
+            Fate::Survives { from, to, witness } => format!("survives, {from} to {to}{}", because(witness)),
+        }
+    }
+}
+
 /// Why two values could not share a register: both were live at one point.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Witness {
@@ -56,10 +75,33 @@ pub struct Witness {
     pub values: [String; 2],
     /// The instruction before which both are live.
     pub point: String,
+    /// Its block.
+    pub block: String,
     /// Its source line.
     pub line: Option<u32>,
     /// For each value the instruction that reads it later, with its source line.
     pub kept_by: [Option<(String, Option<u32>)>; 2],
+}
+
+impl Witness {
+    /// The witness as a sentence without a full stop.
+    pub fn sentence(&self) -> String {
+        let line = |line: Option<u32>| line.map_or(String::new(), |line| format!(", line {line}"));
+        let kept = |kept: &Option<(String, Option<u32>)>| match kept {
+            Some((text, at)) => format!(" (read by `{text}`{})", line(*at)),
+            None => " (written there)".to_string(),
+        };
+        format!(
+            "{}{} and {}{} are both live at `{}` in {}{}",
+            self.values[0],
+            kept(&self.kept_by[0]),
+            self.values[1],
+            kept(&self.kept_by[1]),
+            self.point,
+            self.block,
+            line(self.line)
+        )
+    }
 }
 
 /// A copy, or a φ operand that needs none.
@@ -359,7 +401,8 @@ impl Ledger<'_> {
         let (point, line) = self.site_text(witness.at);
         Witness {
             values: [self.vreg_text(known, witness.dst), self.vreg_text(known, witness.src)],
-            point: format!("{} in {}: {point}", witness.at.inst, witness.at.block),
+            point,
+            block: witness.at.block.to_string(),
             line,
             kept_by: [kept(witness.dst_use), kept(witness.src_use)],
         }

@@ -175,7 +175,8 @@ impl Report<'_> {
                 if cfg.preds(edge.target).len() < 2 {
                     continue;
                 }
-                let now = self.split.blocks[*pred].term.edges().nth(number).expect("splitting keeps a block's edges").target;
+                let now =
+                    self.split.blocks[*pred].term.edges().nth(number).expect("splitting keeps a block's edges").target;
                 let split = (now != edge.target).then(|| now.to_string());
                 let text = format!("{pred}→{}", edge.target);
                 let entities = vec![block_entity(*pred), block_entity(edge.target)];
@@ -192,8 +193,8 @@ impl Report<'_> {
                     let passed = other.args.contains(&Operand::Value(*phi));
                     let read = term.operand() == Some(Operand::Value(*phi));
                     // A parameter of the other target is written there, so its old value is not wanted under that name.
-                    let inside = live.is_live_in(other.target, *phi)
-                        && !self.function.blocks[other.target].params.contains(phi);
+                    let inside =
+                        live.is_live_in(other.target, *phi) && !self.function.blocks[other.target].params.contains(phi);
                     if passed || read || inside {
                         let kind = Kind::LostCopy {
                             edge: text.clone(),
@@ -213,7 +214,9 @@ impl Report<'_> {
     fn cycles(&self, sequenced: &Function, hazards: &mut Vec<Hazard>) {
         for block in &sequenced.layout {
             for inst in &sequenced.blocks[*block].insts {
-                let Some(CopyOrigin::Rescue { victim, pred, edge }) = sequenced.copy_origins.get(inst) else { continue };
+                let Some(CopyOrigin::Rescue { victim, pred, edge }) = sequenced.copy_origins.get(inst) else {
+                    continue;
+                };
                 let edge_data = self.function.blocks[*pred].term.edges().nth(usize::from(*edge));
                 let edge_data = edge_data.expect("a rescue stands on an edge of the optimized form");
                 let sources: BTreeMap<Value, Operand> = self.function.blocks[edge_data.target]

@@ -94,9 +94,6 @@ impl Trace {
 /// All φs of a program, block by block.
 pub fn phis(program: &ir::Program) -> impl Iterator<Item = (FuncId, Value)> {
     program.functions.iter().flat_map(|(id, function)| {
-        function
-            .layout
-            .iter()
-            .flat_map(move |block| function.blocks[*block].params.iter().map(move |phi| (id, *phi)))
+        function.layout.iter().flat_map(move |block| function.blocks[*block].params.iter().map(move |phi| (id, *phi)))
     })
 }

@@ -24,7 +24,13 @@ const svg = (tag, props = {}, ...children) => {
 const state = { f: data.functions[0] || '', open: [], cur: '', view: {}, sel: '', tab: '', step: [0, 0], find: '', dark: null, over: '' };
 const stageOf = name => data.stages.find(stage => stage.name === name);
 const has = (stage, f) => stage.functions[f] !== undefined || stage.functions[''] !== undefined;
-const listing = (stage, f) => stage.functions[f] || stage.functions[''] || null;
+// An unchanged stage names the one whose listing it shares.
+function listing(stage, f) {
+  const own = stage.functions[f] || stage.functions[''] || null;
+  if (!own || !own.same) return own;
+  const whole = listing(stageOf(own.same), f);
+  return whole && { ...whole, changed: false, diff: null };
+}
 const changedStages = () => data.stages.filter(stage => has(stage, state.f) && changed(stage));
 const changed = stage => { const l = listing(stage, state.f); return !l || l.changed !== false; };
 

@@ -213,15 +213,18 @@ fn stage_data(page: &Page<'_>, stage: &Stage, against: Option<&Stage>) -> Value 
     let mut functions = Map::new();
     for section in &stage.listing.sections {
         let name = section.function.clone().unwrap_or_default();
-        let lines: Vec<Value> = section.lines.iter().map(|line| line_data(page.source, line)).collect();
         let old =
             against.and_then(|stage| stage.listing.sections.iter().find(|other| other.function == section.function));
         let runs = old.map(|old| diff::compute(&old.lines, &section.lines));
         let changed = runs.as_ref().is_none_or(|runs| runs.iter().any(|run| run.change != Change::Same));
-        let mut entry = json!({ "lines": lines, "changed": changed });
-        if let (Some(runs), Some(against)) = (runs, against)
-            && changed
-        {
+        // What did not change need not stand there twice.
+        if let (false, Some(against)) = (changed, against) {
+            functions.insert(name, json!({ "same": against.name, "changed": false }));
+            continue;
+        }
+        let lines: Vec<Value> = section.lines.iter().map(|line| line_data(page.source, line)).collect();
+        let mut entry = json!({ "lines": lines, "changed": true });
+        if let (Some(runs), Some(against)) = (runs, against) {
             let runs: Vec<Value> = runs
                 .iter()
                 .map(|run| {
@@ -280,7 +283,7 @@ fn line_data(source: &Source, line: &Line) -> Value {
 }
 
 /// Where a block's lines stand in its function's listing: from its label to before the next label or the end.
-fn block_lines(lines: &[Line]) -> BTreeMap<u32, (usize, usize)> {
+pub fn block_lines(lines: &[Line]) -> BTreeMap<u32, (usize, usize)> {
     let mut found = BTreeMap::new();
     let mut open: Option<(u32, usize)> = None;
     for (position, line) in lines.iter().enumerate() {

@@ -22,6 +22,8 @@ pub enum Severity {
     Error,
     /// The program compiles, but probably does not mean this.
     Warning,
+    /// Nothing is wrong: a fact about this place, shown without a code.
+    Note,
 }
 
 /// A place with a word about it.
@@ -73,6 +75,11 @@ impl Diagnostic {
             notes: Vec::new(),
             help: Vec::new(),
         }
+    }
+
+    /// A fact at a span.
+    pub fn fact(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Note, ..Diagnostic::error(Code(0), span, message) }
     }
 
     /// Sets the text at the primary span.

@@ -147,15 +147,9 @@ fn key(line: &Line) -> String {
     for piece in &line.pieces {
         match piece.entity {
             Some(Entity::Value(_)) => key.push('%'),
-            Some(Entity::VReg(_)) => key.push('v'),
-            Some(
-                Entity::Function(_)
-                | Entity::Variable(_)
-                | Entity::Block(_)
-                | Entity::Inst(_)
-                | Entity::PReg(_)
-                | Entity::Slot(_),
-            )
+            // Allocation puts physical registers where virtual ones were.
+            Some(Entity::VReg(_) | Entity::PReg(_)) => key.push('r'),
+            Some(Entity::Function(_) | Entity::Variable(_) | Entity::Block(_) | Entity::Inst(_) | Entity::Slot(_))
             | None => key.push_str(&piece.text),
         }
     }
