@@ -142,7 +142,7 @@ mod tests {
         for seed in 0..40 {
             let source = Source::new("a.atl", generate(seed, &Shape::default()));
             let tree = syntax::parse(&source).ast.expect("a tree");
-            let program = build::run(&check::run(&tree, &source).expect("well-typed"), &source);
+            let program = build::run(&check::run(&tree, &source).expect("well-typed"));
             for function in program.functions.values() {
                 let mut constructed = function.clone();
                 construct::run(
