@@ -1,7 +1,7 @@
 //! Listings as text: with colour if wanted, and with the source line as a comment above the code that came from it.
 //!
 //! ```text
-//! ; 3 | x = y;
+//!   ; 3 | x = y;
 //!   %3 = copy %2 ; x
 //! ```
 //!
@@ -44,7 +44,7 @@ pub fn text(listing: &Listing, style: &Style<'_>) -> String {
                 let number = source.line_of(line.span.start.min(source.text.len() as u32));
                 if number != shown {
                     shown = number;
-                    source_comment(&mut out, source, number, style);
+                    source_comment(&mut out, source, number, line, style);
                 }
             }
             write_line(&mut out, line, style.colour);
@@ -53,14 +53,18 @@ pub fn text(listing: &Listing, style: &Style<'_>) -> String {
     out
 }
 
-fn source_comment(out: &mut String, source: &Source, number: u32, style: &Style<'_>) {
-    let text = source.line(number).trim_start();
+/// The comment stands as deep as the line that it announces.
+fn source_comment(out: &mut String, source: &Source, number: u32, line: &Line, style: &Style<'_>) {
+    let text = source.line(number).trim();
+    if text.is_empty() {
+        return;
+    }
+    let indent: String = line.text().chars().take_while(|c| *c == ' ').collect();
     let mut shown: String = text.chars().take(WIDEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(WIDEST).is_some() {
         shown.push('…');
     }
-    let comment = format!("{} {number} | {shown}", style.comment);
-    let comment = comment.trim_end();
+    let comment = format!("{indent}{} {number} | {shown}", style.comment);
     if style.colour {
         let _ = writeln!(out, "{}{comment}{RESET}", escape(Kind::Comment));
     } else {

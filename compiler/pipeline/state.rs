@@ -42,9 +42,8 @@ impl Language {
     /// What starts a comment in the dumps of this language; the parsers of the languages that have one skip it.
     pub fn comment(self) -> &'static str {
         match self {
-            Language::Source | Language::Ast => "//",
+            Language::Source | Language::Ast | Language::Hir => "//",
             Language::Tokens
-            | Language::Hir
             | Language::Ir(_)
             | Language::Virtual
             | Language::Physical
