@@ -3,7 +3,8 @@
 //!
 //! In README.md and docs/: a block `atlas` followed by blocks `output`, `error` (with `input` before them, if it reads)
 //! is a program with what it prints, and the beginning of its standard error. A block `console` holds commands, each
-//! behind `$ `, and all that each shows. `cargo run --release --` stands for the compiler under test.
+//! behind `$ `, and all that each shows. `cargo run --release --` stands for the compiler under test. Where a change of the
+//! compiler is meant to change what the commands show, `UPDATE_DOCS=1 cargo test --test readme` writes it anew, to be read.
 
 mod harness;
 
@@ -87,7 +88,10 @@ fn program_and_results(path: &Path, fences: &[Fence], index: usize) {
     }
 }
 
-fn commands(path: &Path, fence: &Fence) {
+/// Runs the commands of a block and compares what they show; gives what the block should be.
+fn commands(path: &Path, fence: &Fence) -> String {
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    let mut real = String::new();
     let folder = folder();
     let bin = Path::new(env!("CARGO_BIN_EXE_atlc")).parent().expect("a folder");
     // The commands run in a copy of what they may name, so that they can write.
@@ -107,7 +111,10 @@ fn commands(path: &Path, fence: &Fence) {
             wanted.push_str(line);
             wanted.push('\n');
         }
+        real.push_str(line);
+        real.push('\n');
         if ["cargo test", "cargo build", "git ", "cd "].iter().any(|start| command.starts_with(start)) {
+            real.push_str(&wanted);
             continue;
         }
         let command = command.replace("cargo run --release --", "atlc");
@@ -117,8 +124,10 @@ fn commands(path: &Path, fence: &Fence) {
         shell.current_dir(&folder).arg("-c").arg(format!("exec 2>&1; {command}"));
         shell.env("PATH", std::env::join_paths(paths).expect("paths join"));
         let ran: Ran = run(&mut shell, None, Output::File, Duration::from_secs(60));
-        assert_eq!(ran.out(), wanted, "{place}");
+        assert!(update || ran.out() == wanted, "{place}\n{}\ninstead of\n{wanted}", ran.out());
+        real.push_str(&ran.out());
     }
+    real
 }
 
 #[test]
@@ -127,13 +136,21 @@ fn programs_and_commands_in_the_documents_give_what_is_shown() {
     for path in documents() {
         let text = fs::read_to_string(&path).expect("it reads");
         let fences = fences(&text);
+        let mut updated = text.clone();
         for (index, fence) in fences.iter().enumerate() {
             match fence.kind.as_str() {
                 "atlas" => program_and_results(&path, &fences, index),
-                "console" => commands(&path, fence),
+                "console" => {
+                    let real = commands(&path, fence);
+                    updated =
+                        updated.replace(&format!("```console\n{}```", fence.text), &format!("```console\n{real}```"));
+                }
                 _ => continue,
             }
             counted += 1;
+        }
+        if updated != text {
+            fs::write(&path, updated).expect("it is written");
         }
     }
     assert!(counted >= 12, "only {counted} examples were found");
