@@ -634,3 +634,117 @@ fn unexpected<'a>(text: &'a str, start: usize, words: &mut FxHashSet<&'a str>, l
     });
     end
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        let lexed = run(&Source::new("t.atl", text));
+        assert!(lexed.diagnostics.is_empty(), "{text}: {:?}", lexed.diagnostics);
+        lexed.tokens.iter().map(|token| token.kind).collect()
+    }
+
+    fn codes_of(text: &str) -> Vec<String> {
+        run(&Source::new("t.atl", text)).diagnostics.iter().map(|d| d.code.to_string()).collect()
+    }
+
+    #[test]
+    fn numbers() {
+        for (text, value) in [
+            ("0", 0),
+            ("007", 7),
+            ("1_000__0_", 10_000),
+            ("0x_fF", 255),
+            ("0xFFFF_FFFF_FFFF_FFFF", -1),
+            ("0x8000000000000000", i64::MIN),
+            ("0b1010_", 10),
+            ("0o17", 15),
+            ("0o1777777777777777777777", -1),
+            ("9223372036854775807", i64::MAX),
+            ("'a'", 97),
+            ("'é'", 0xE9),
+            ("'\\u{1F600}'", 0x1F600),
+            ("'\\u{000000041}'", 0x41),
+            ("'\\''", 39),
+            ("'\"'", 34),
+            ("'\\x7f'", 127),
+            ("'\\0'", 0),
+        ] {
+            assert_eq!(kinds(text), [Kind::Int(value)], "{text}");
+        }
+        assert_eq!(kinds("9223372036854775808"), [Kind::IntMin]);
+        assert_eq!(kinds("9_223372036854775808"), [Kind::IntMin]);
+    }
+
+    #[test]
+    fn mistakes_in_literals() {
+        for (text, code) in [
+            ("0x", "E0102"),
+            ("0x_", "E0102"),
+            ("0b12", "E0102"),
+            ("0o8", "E0102"),
+            ("0X1", "E0102"),
+            ("0xG", "E0102"),
+            ("1e5", "E0102"),
+            ("1.5", "E0108"),
+            ("9223372036854775809", "E0103"),
+            ("0x1_0000_0000_0000_0000", "E0103"),
+            ("''", "E0104"),
+            ("'''", "E0104"),
+            ("'ab'", "E0104"),
+            ("'a", "E0104"),
+            ("'", "E0104"),
+            ("\"abc", "E0105"),
+            ("'\\x80'", "E0106"),
+            ("'\\x7'", "E0106"),
+            ("'\\u{}'", "E0106"),
+            ("'\\u{D800}'", "E0106"),
+            ("'\\u{110000}'", "E0106"),
+            ("'\\u{12'", "E0106"),
+            ("'\\u41'", "E0106"),
+            ("\"\\q\"", "E0106"),
+            ("/* /* */", "E0107"),
+            ("@@@", "E0101"),
+            ("\u{b}", "E0101"),
+            ("a\u{feff}", "E0101"),
+            ("naïve", "E0101"),
+        ] {
+            assert_eq!(codes_of(text), [code], "{text}");
+        }
+    }
+
+    #[test]
+    fn strings_and_comments() {
+        let lexed = run(&Source::new("t.atl", "\u{feff}\"a\\n\\\\\\u{e9}// é\" // \"b\r\n/* 'x /* */ \" */ \"\""));
+        assert!(lexed.diagnostics.is_empty(), "{:?}", lexed.diagnostics);
+        let strings: Vec<&str> = lexed.strings.values().map(String::as_str).collect();
+        assert_eq!(strings, ["a\n\\é// é", ""]);
+        assert_eq!(lexed.tokens[0].span.start, 3);
+    }
+
+    #[test]
+    fn the_longest_token_counts() {
+        assert_eq!(
+            kinds("<<= >>= a<<-b"),
+            [
+                Kind::ShlAssign,
+                Kind::ShrAssign,
+                Kind::Ident(crate::support::intern::Symbol::from_u32(0)),
+                Kind::Shl,
+                Kind::Minus,
+                Kind::Ident(crate::support::intern::Symbol::from_u32(1)),
+            ]
+        );
+        assert_eq!(kinds("->-=--="), [Kind::Arrow, Kind::MinusAssign, Kind::Minus, Kind::MinusAssign]);
+        assert_eq!(kinds("!= =="), [Kind::NotEq, Kind::EqEq]);
+        assert_eq!(kinds("ifx int"), [Kind::Ident(crate::support::intern::Symbol::from_u32(0)), Kind::IntType]);
+    }
+
+    #[test]
+    fn spellings_and_tokens_agree() {
+        for kind in Kind::KEYWORDS {
+            assert_eq!(kinds(kind.text()), [kind]);
+        }
+    }
+}
