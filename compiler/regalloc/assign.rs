@@ -419,13 +419,29 @@ impl Allocator<'_> {
         if self.is_unpaid(reg) && !piece.tiny && piece.cost <= NEW_CALLEE_SAVED {
             return None;
         }
-        let limit = if piece.tiny { usize::MAX } else { 16 };
-        let Blocked::By(others) = self.blocked(reg, &piece.segments, piece.crosses_call, limit) else { return None };
-        if others.is_empty() {
+        if piece.crosses_call && RegSet::CALLER_SAVED.contains(reg) {
             return None;
         }
-        let heaviest = others.iter().map(|other| self.pieces[*other as usize].weight).fold(0.0, f64::max);
-        (heaviest < own).then_some(heaviest)
+        // Evicting very many pieces is not worth it; a tiny piece has no choice. The search ends at the first that is not
+        // lighter, which is soon found where it matters.
+        let limit = if piece.tiny { usize::MAX } else { 16 };
+        let (mut heaviest, mut count) = (0f64, 0);
+        for (from, to) in &piece.segments {
+            if self.fixed.is_pinned(reg, *from, *to) {
+                return None;
+            }
+            let mut lighter = true;
+            self.for_each_held(reg, *from, *to, |_, _, other| {
+                heaviest = heaviest.max(self.pieces[other as usize].weight);
+                count += 1;
+                lighter = heaviest < own && count <= limit;
+                lighter
+            });
+            if !lighter {
+                return None;
+            }
+        }
+        (count > 0).then_some(heaviest)
     }
 
     /// May the piece take a register that it wishes for from those that have it? Only from few, clearly lighter ones.

@@ -4,7 +4,7 @@
 //! choose register or memory so that the moves on the edges between both cost least; found by letting each block follow
 //! its neighbours until nothing changes (a Hopfield network, as in Jakob Stoklund Olesen: Register Allocation in LLVM
 //! 3.0, 2011). *Blocks*: each block with several uses gets a piece of its own, what is between stays in memory. *Within a
-//! block*: the run of uses whose piece would outweigh what holds some register between them.
+//! block*: the runs of uses whose pieces would outweigh what holds some register between them.
 //!
 //! ```text
 //! use v; loop { use v … }; 30 values live; use v      v: memory, register in the loop, memory
@@ -255,9 +255,11 @@ impl Allocator<'_> {
         }
         self.replace(id);
         for ((inside, segments), uses) in parts.into_iter().zip(segments).zip(uses) {
+            // Outside, a register for a single use saves nothing over what the use gets anyway.
+            let worthwhile = uses.len() > usize::from(!inside);
             let new = self.add_piece(class, segments, uses, round);
             self.pieces[new as usize].prefer = inside.then_some(reg);
-            self.enqueue(new);
+            if worthwhile { self.enqueue(new) } else { self.spill(new) }
         }
         true
     }
@@ -274,7 +276,8 @@ impl Allocator<'_> {
         let mut start = 0;
         for index in 1..=uses.len() {
             let place = |index: usize| self.points.place[uses[index].inst as usize];
-            if index == uses.len() || place(index) != place(start) {
+            // What is written anew is not connected to what was there before.
+            if index == uses.len() || place(index) != place(start) || !uses[index].reads {
                 if index - start > 1 {
                     runs.push((start, index));
                 }
@@ -332,21 +335,38 @@ impl Allocator<'_> {
             rest.into_iter().for_each(|rest| self.spill(rest));
             return true;
         }
-        let mut best: Option<(f64, usize, usize)> = None;
+        let mut found: Vec<(f64, usize, usize)> = Vec::new();
         for reg in self.options.registers.intersection(RegSet::ALLOCATABLE).iter() {
-            if !self.is_paid(reg) && self.pieces[id as usize].cost <= 2.0 {
-                continue;
+            if self.is_paid(reg) || self.pieces[id as usize].cost > 2.0 {
+                self.find_runs(id, reg, &mut found);
             }
-            self.best_run(id, reg, &mut best);
         }
-        let Some((_, start, end)) = best else { return false };
-        if start == 0 && end == count && !self.shrinks(id) {
+        // The best runs that have no use in common; the sort is stable.
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut in_run = vec![false; count];
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for (_, start, end) in found {
+            if !in_run[start..end].contains(&true) {
+                in_run[start..end].fill(true);
+                runs.push((start, end));
+            }
+        }
+        if runs.is_empty() || runs[0] == (0, count) && !self.shrinks(id) {
             return false;
         }
-        if let Some(rest) = self.cut_runs(id, &[(start, end)]) {
-            // What is left before and behind may find a register by itself; each side is a piece of its own.
-            self.separate(rest, start);
+        // Several uses between two runs may still find a register by themselves. A single one gets a tiny piece if it
+        // needs one, and so is left in memory.
+        let mut start = 0;
+        while start < count {
+            let length = in_run[start..].iter().take_while(|used| !**used).count();
+            if length > 1 {
+                runs.push((start, start + length));
+            }
+            start += length.max(1);
         }
+        runs.sort_unstable();
+        let rest = self.cut_runs(id, &runs);
+        rest.into_iter().for_each(|rest| self.spill(rest));
         true
     }
 
@@ -357,22 +377,8 @@ impl Allocator<'_> {
         piece.segments[0].0 < 2 * first || piece.segments[piece.segments.len() - 1].1 > 2 * last + 2
     }
 
-    /// Queues the two sides of what a run was cut from; sides without uses go to memory.
-    fn separate(&mut self, id: PieceId, uses_before: usize) {
-        let count = self.pieces[id as usize].uses.len();
-        let mut runs: Vec<(usize, usize)> = Vec::new();
-        if uses_before > 0 {
-            runs.push((0, uses_before));
-        }
-        if count > uses_before {
-            runs.push((uses_before, count));
-        }
-        let rest = if runs.is_empty() { Some(id) } else { self.cut_runs(id, &runs) };
-        rest.into_iter().for_each(|rest| self.spill(rest));
-    }
-
-    /// Looks for the run of uses with the most gain in a register.
-    fn best_run(&self, id: PieceId, reg: PReg, best: &mut Option<(f64, usize, usize)>) {
+    /// Looks for the runs of uses that would gain in a register: for each first use, the one that gains most.
+    fn find_runs(&self, id: PieceId, reg: PReg, found: &mut Vec<(f64, usize, usize)>) {
         let piece = &self.pieces[id as usize];
         let uses = &piece.uses;
         // The heaviest that holds the register between each two uses, both included.
@@ -394,9 +400,14 @@ impl Allocator<'_> {
             }
         }
         for start in 0..uses.len() - 1 {
+            let mut best: Option<(f64, usize, usize)> = None;
             let mut most = 0f64;
             let mut cost = self.cost_of(id, &uses[start]);
             for end in start + 1..uses.len() {
+                // What is written anew is not connected to what was there before.
+                if !uses[end].reads {
+                    break;
+                }
                 most = most.max(heaviest[end - 1]);
                 if most == f64::INFINITY {
                     break;
@@ -409,9 +420,10 @@ impl Allocator<'_> {
                 let gain = weight_of(cost - enter, length) - most;
                 // It must win its register clearly, else the two would take turns.
                 if gain > 0.02 * most.max(0.001) && best.is_none_or(|(other, _, _)| gain > other) {
-                    *best = Some((gain, start, end + 1));
+                    best = Some((gain, start, end + 1));
                 }
             }
+            found.extend(best);
         }
     }
 }
