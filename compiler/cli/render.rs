@@ -296,7 +296,7 @@ mod tests {
             .note("a note")
             .suggest("write", Span::new(1006, 1010), "better")
             .help("or not");
-        let plain = render(&[diagnostic.clone()], &source, false);
+        let plain = render(std::slice::from_ref(&diagnostic), &source, false);
         assert!(plain.starts_with("error[E0103]: wrong\n    --> t.atl:1002:1\n"), "{plain}");
         assert!(plain.lines().count() < 30, "{plain}");
         for part in ["because of this", "::: t.atl:1:1", "note: a note", "help: write", "+ better", "help: or not"] {
