@@ -48,6 +48,7 @@ const INDENT: i32 = 28;
 const GAP: i32 = 30;
 const TRACK: i32 = 7;
 const LANE: i32 = 9;
+const PORT: i32 = 46;
 const MARGIN: i32 = 16;
 
 /// Lays out the graph.
@@ -124,7 +125,9 @@ impl Tree {
             let mut stack = vec![(root, 0)];
             tree.enter(root);
             while let Some((node, position)) = stack.last_mut() {
-                if let Some(next) = successors.of(*node).get(*position) {
+                // The last successor is gone into first, so that the first one comes first in reverse postorder.
+                let ways = successors.of(*node);
+                if let Some(next) = ways.len().checked_sub(*position + 1).map(|way| &ways[way]) {
                     *position += 1;
                     if tree.first[*next] == usize::MAX {
                         tree.enter(*next);
@@ -434,9 +437,10 @@ fn route(graph: &Graph, tree: &Tree, loops: &Loops, layers: &[usize], columns: &
     let mut ends = Vec::with_capacity(graph.edges.len());
     let mut pieces: Vec<(usize, i32, i32, usize)> = Vec::new();
     for (number, ((from, to), way)) in graph.edges.iter().zip(&ways).enumerate() {
+        // Ports are far enough apart for the labels of a branch's edges.
         let port = |node: usize, position: i32| {
             let width = graph.sizes[node].0;
-            columns[node] + (20 + 24 * position).min(width - 8).max(width / 4)
+            columns[node] + (20 + PORT * position).min(width - 8).max(4)
         };
         let out = port(*from, leaving[*from]);
         leaving[*from] += 1;

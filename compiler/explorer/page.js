@@ -21,7 +21,7 @@ const svg = (tag, props = {}, ...children) => {
 };
 
 // The state is what the address keeps behind '#': a link shows the same view.
-const state = { f: data.functions[0] || '', open: [], cur: '', view: {}, sel: '', tab: '', step: [0, 0], find: '', dark: null, over: '' };
+const state = { f: data.functions[0] || '', open: [], cur: '', view: {}, sel: '', tab: '', step: [-1, 0], find: '', dark: null, over: '' };
 const stageOf = name => data.stages.find(stage => stage.name === name);
 const has = (stage, f) => stage.functions[f] !== undefined || stage.functions[''] !== undefined;
 // An unchanged stage names the one whose listing it shares.
@@ -49,8 +49,8 @@ function readHash() {
   state.sel = raw.get('sel') || '';
   state.tab = raw.get('tab') || '';
   state.over = raw.get('over') || '';
-  const step = (raw.get('step') || '0.0').split('.').map(Number);
-  state.step = step.length === 2 && step.every(Number.isInteger) ? step : [0, 0];
+  const step = (raw.get('step') || '-1.0').split('.').map(Number);
+  state.step = step.length === 2 && step.every(Number.isInteger) ? step : [-1, 0];
 }
 let writing = false;
 function writeHash() {
@@ -316,7 +316,10 @@ function tableNode(table) {
 function stepper() {
   const all = data.steppers.map((copy, i) => [copy, i]).filter(([copy]) => copy.function === state.f);
   if (!all.length) return el('p', { class: 'note' }, 'No parallel copy in ' + state.f + '.');
-  if (!all.some(([, i]) => i === state.step[0])) state.step = [all[0][1], 0];
+  // The first look is at a copy with a cycle, if there is one.
+  if (state.step[0] < 0 || !all.some(([, i]) => i === state.step[0])) {
+    state.step = [(all.find(([copy]) => copy.steps.some(step => step.done === null)) || all[0])[1], 0];
+  }
   const copy = data.steppers[state.step[0]];
   const at = Math.min(state.step[1], copy.steps.length);
   const go = to => { state.step[1] = Math.max(0, Math.min(copy.steps.length, to)); draw(); };
@@ -427,7 +430,7 @@ document.addEventListener('click', event => {
   if (line && line.dataset.n) select('line:' + line.dataset.n);
 });
 $('function').append(...data.functions.map(name => el('option', { value: name }, name)));
-$('function').addEventListener('change', event => { state.f = event.target.value; state.sel = ''; draw(); });
+$('function').addEventListener('change', event => { state.f = event.target.value; state.sel = ''; state.step = [-1, 0]; draw(); });
 $('search').addEventListener('input', event => { state.find = event.target.value; markFound(); });
 $('search').addEventListener('keydown', event => {
   if (event.key === 'Enter') nextPlace(event.shiftKey ? -1 : 1);

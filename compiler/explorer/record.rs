@@ -156,6 +156,9 @@ fn overlays(function: &Function) -> Vec<(String, BTreeMap<u32, String>)> {
                 None => value.to_string(),
             })
             .collect();
+        if values.is_empty() {
+            names.push("nothing".to_string());
+        }
         if values.len() > 8 {
             names.push(format!("… {} more", values.len() - 8));
         }
@@ -346,7 +349,9 @@ fn hazards_table(trace: &Trace) -> Table {
 /// The parallel copies of all functions, played.
 fn steppers(trace: &Trace) -> Vec<Json> {
     let mut steppers = Vec::new();
-    let (Some(before), Some(after)) = (&trace.parallel, &trace.sequenced) else { return steppers };
+    let (Some(optimized), Some(before), Some(after)) = (&trace.optimized, &trace.parallel, &trace.sequenced) else {
+        return steppers;
+    };
     for (id, function) in before.functions.iter() {
         let sequenced = &after.functions[id];
         let mut sequences: BTreeMap<(Block, u8), Vec<Move>> = BTreeMap::new();
@@ -376,7 +381,9 @@ fn steppers(trace: &Trace) -> Vec<Json> {
                 let moves: Vec<Move> = copies.iter().map(|(dst, src)| step(sequenced, *dst, *src, false)).collect();
                 let sequence = sequences.remove(&(*pred, *edge)).unwrap_or_default();
                 let replay = parallel::replay(&moves, &sequence);
-                steppers.push(replay.json(&function.name, &format!("out of {pred}, in {block}")));
+                let target = optimized.functions[id].blocks[*pred].term.edges().nth(usize::from(*edge));
+                let target = target.map_or(*block, |edge| edge.target);
+                steppers.push(replay.json(&function.name, &format!("{pred}→{target}")));
             }
         }
     }
