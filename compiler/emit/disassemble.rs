@@ -190,8 +190,13 @@ impl<'a> Names<'a> {
             }
             let relocs = code.relocs.iter().map(|reloc| (u64::from(reloc.offset), self.symbol(reloc.target)));
             resolver.relocs = relocs.collect();
+            // The operand of a jump that linking fills in is no label.
+            let is_linked = |instruction: &&Instruction| {
+                (instruction.ip()..instruction.next_ip()).any(|offset| resolver.relocs.contains_key(&offset))
+            };
             let mut targets: Vec<u64> = decoded
                 .iter()
+                .filter(|instruction| !is_linked(instruction))
                 .filter(|instruction| {
                     matches!(
                         instruction.flow_control(),
@@ -203,9 +208,6 @@ impl<'a> Names<'a> {
                 .collect();
             targets.sort_unstable();
             targets.dedup();
-            // The operand of a jump that linking fills in is the address behind it: no label.
-            let linked = |target: &u64| resolver.relocs.contains_key(&(target.wrapping_sub(4)));
-            targets.retain(|target| !linked(target));
             for (number, target) in targets.into_iter().enumerate() {
                 resolver.labels.insert(target, format!(".L{}.{number}", code.name));
             }

@@ -48,7 +48,8 @@ impl Selector<'_> {
     }
 
     /// Of two operands that may be exchanged, should the second be the one that is changed? Constants and memory can only
-    /// be the source; else it is the one that ends here.
+    /// be the source; else it is the one that ends here, and of two such the one that is assigned anew: it is most likely
+    /// the variable of a loop that the result becomes.
     fn prefers_swap(&mut self, first: Operand, second: Operand) -> bool {
         if second.constant().is_some() || self.absorbed_word(second).is_some() {
             return false;
@@ -56,7 +57,15 @@ impl Selector<'_> {
         if first.constant().is_some() || self.absorbed_word(first).is_some() {
             return true;
         }
-        self.ends(1) && !self.ends(0)
+        match (self.ends(0), self.ends(1)) {
+            (false, true) => true,
+            (true, false) => false,
+            (true, true) | (false, false) => self.is_variable(second) && !self.is_variable(first),
+        }
+    }
+
+    fn is_variable(&self, operand: Operand) -> bool {
+        operand.value().is_some_and(|value| self.facts.redefined(value))
     }
 
     /// Does that operand of the instruction that is being selected end there?

@@ -1,12 +1,15 @@
 //! What selection asks about the values of a function: how often each is used and defined, where, and which operands end
 //! where they are read.
 //!
-//! An operand *ends* if its register is free behind the instruction. That is known without liveness of the whole function
-//! for values that one block alone defines and reads, and for those that the block assigns anew before it ends; others
-//! count as going on.
+//! An operand *ends* if its register is free behind the instruction. For functions of usual size that takes liveness; for
+//! huge ones, whose sets might be too large, it is known of values that one block alone defines and reads, and of those
+//! that the block assigns anew before it ends, while others count as going on. It only decides between forms of the same
+//! meaning.
 //!
-//! **in** out of SSA · **out** counts over the blocks of the layout. Cost: linear.
+//! **in** out of SSA · **out** counts over the blocks of the layout. Cost: linear, and liveness where it is bounded.
 
+use crate::analysis::cfg::Cfg;
+use crate::analysis::liveness::Liveness;
 use crate::ir::{Block, Function, Inst, InstData, Operand, Value};
 use cranelift_entity::SecondaryMap;
 
@@ -30,6 +33,9 @@ enum Readers {
     Several,
 }
 
+/// Up to so many pairs of a block and a value, liveness is computed.
+const PAIRS: usize = 1 << 24;
+
 /// Uses and definitions of every value.
 pub struct Facts {
     uses: SecondaryMap<Value, u32>,
@@ -42,7 +48,7 @@ pub struct Facts {
 
 impl Facts {
     /// Counts.
-    pub fn compute(function: &Function) -> Facts {
+    pub fn compute(function: &Function, cfg: &Cfg) -> Facts {
         let mut facts = Facts {
             uses: SecondaryMap::new(),
             defs: SecondaryMap::new(),
@@ -65,6 +71,8 @@ impl Facts {
             }
             data.term.for_each_operand(|operand| facts.count(block, operand));
         }
+        let is_small = function.layout.len().saturating_mul(function.values.len()) <= PAIRS;
+        let liveness = is_small.then(|| Liveness::compute(function, cfg));
         // Whether the value lives where the walk is, in the block that it was last met in.
         let mut lives: SecondaryMap<Value, Option<(Block, bool)>> = SecondaryMap::new();
         for &block in &function.layout {
@@ -75,7 +83,7 @@ impl Facts {
                 }
             });
             for &inst in data.insts.iter().rev() {
-                facts.find_ends(block, inst, &function.insts[inst], &mut lives);
+                facts.find_ends(block, inst, &function.insts[inst], liveness.as_ref(), &mut lives);
             }
         }
         facts
@@ -97,6 +105,7 @@ impl Facts {
         block: Block,
         inst: Inst,
         data: &InstData,
+        liveness: Option<&Liveness>,
         lives: &mut SecondaryMap<Value, Option<(Block, bool)>>,
     ) {
         data.for_each_def(|value| lives[value] = Some((block, false)));
@@ -105,7 +114,10 @@ impl Facts {
             if let Some(value) = operand.value() {
                 let live = match lives[value] {
                     Some((met, live)) if met == block => live,
-                    _ => !self.is_local(value, block),
+                    _ => match liveness {
+                        Some(liveness) => liveness.is_live_out(block, value),
+                        None => !self.is_local(value, block),
+                    },
                 };
                 if !live && number < 8 {
                     ends |= 1 << number;

@@ -51,8 +51,8 @@ pub fn run(program: &ir::Program, source_name: &str) -> Program<VReg> {
 /// Selects instructions for one function.
 pub fn select(program: &ir::Program, id: FuncId) -> Function<VReg> {
     let function = &program.functions[id];
-    let facts = Facts::compute(function);
     let cfg = Cfg::compute(function);
+    let facts = Facts::compute(function, &cfg);
     let dominators = DomTree::compute(function, &cfg);
     let loops = Loops::compute(function, &cfg, &dominators);
     let plan = Plan::compute(function, &facts);

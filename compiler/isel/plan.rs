@@ -228,14 +228,20 @@ impl<'a> Plan<'a> {
         operand.value().filter(|value| self.absorbed[*value] == 0)
     }
 
-    /// A condition that is only tested: the comparison, negation or load behind it need not make a bool.
+    /// A condition that is only tested: the comparison, negation or load behind it need not make a bool. A comparison may
+    /// be made once for each of several tests, as it costs no more than testing a bool; where the flags are still those
+    /// of the comparison before, it goes again.
     fn condition(&mut self, cond: Operand) {
-        self.absorb(cond, |op| {
-            matches!(
-                op,
-                Op::Compare { .. } | Op::Unary { op: UnaryOp::Not, .. } | Op::Load { element: Scalar::Bool, .. }
-            )
-        });
+        let Some(value) = cond.value() else { return };
+        let Some(op) = self.movable(value) else { return };
+        let absorbs = match op {
+            Op::Compare { .. } => true,
+            Op::Unary { op: UnaryOp::Not, .. } | Op::Load { element: Scalar::Bool, .. } => self.facts.uses(value) == 1,
+            _ => false,
+        };
+        if absorbs {
+            self.absorbed[value] += 1;
+        }
     }
 
     fn comparison(&mut self, arg: Operand) {
