@@ -28,4 +28,5 @@ pub mod semantics;
 pub mod ssa;
 pub mod support;
 pub mod syntax;
+pub mod verify;
 pub mod x64;

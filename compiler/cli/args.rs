@@ -2,6 +2,7 @@
 //!
 //! **Out:** options that hold together; what does not is a usage error (exit status 2) that says what would.
 
+use super::tool_args::{self, Bisect, Fuzz, Reduce, Verify};
 use crate::pipeline::{Options, stages};
 use crate::regalloc;
 use crate::ssa::construct::{Copies, Pruning};
@@ -17,7 +18,9 @@ Examples:
   atlc build prog.atl --emit obj=prog.o,asm=-       an object, and its instructions on standard output
   atlc dump prog.atl --stage ssa                    the program in SSA form
   atlc dump prog.atl --all -o dumps                 every stage, in numbered files
-  atlc dump prog.ir --stage sequence                the same from IR text";
+  atlc dump prog.ir --stage sequence                the same from IR text
+  atlc verify prog.atl                              run what every stage leaves, and compare
+  atlc fuzz --seeds 0..1000                         compile and compare random programs";
 
 /// The whole command line.
 #[derive(Parser, Debug)]
@@ -80,6 +83,18 @@ pub enum Command {
     /// Write a page that shows all stages, to open in a browser
     #[command(after_help = EXPLORE_EXAMPLES)]
     Explore(Explore),
+    /// Run a program as every stage leaves it, and compare
+    #[command(after_help = tool_args::verify_help())]
+    Verify(Verify),
+    /// Compile and compare random programs
+    #[command(after_help = tool_args::FUZZ_HELP)]
+    Fuzz(Fuzz),
+    /// Make a program small while something remains true of it
+    #[command(after_help = tool_args::REDUCE_HELP)]
+    Reduce(Reduce),
+    /// Find the change of optimization that makes a difference
+    #[command(after_help = tool_args::BISECT_HELP)]
+    Bisect(Bisect),
 }
 
 const EXPLAIN_EXAMPLES: &str = "\

@@ -3,7 +3,7 @@
 use super::args::{self, Build, Check, Cli, CodeOptions, Command, Dump, EmitKind, Format, Output, Run, When};
 use super::input::{self, Unreadable};
 use super::output::{self, write_stderr, write_stdout};
-use super::{Status, dump, process, render};
+use super::{Status, dump, process, render, tools};
 use crate::emit;
 use crate::pipeline::observe::{Observer, Recording, Timing};
 use crate::pipeline::{self, Compiled, Failure, Options, State, stages};
@@ -20,6 +20,10 @@ pub fn run(cli: Cli) -> Status {
         Command::Run(run) => run_run(&run, colour),
         Command::Check(check) => run_check(&check, colour),
         Command::Dump(dump) => run_dump(&dump, colour),
+        Command::Verify(verify) => tools::run_verify(&verify, colour),
+        Command::Fuzz(fuzz) => tools::run_fuzz(&fuzz),
+        Command::Reduce(reduce) => tools::run_reduce(&reduce, colour),
+        Command::Bisect(bisect) => tools::run_bisect(&bisect, colour),
         Command::Explain(explain) => super::explain::run(&explain, colour),
         Command::Explore(explore) => super::explore::run(&explore, colour),
     };
@@ -38,6 +42,7 @@ pub fn run(cli: Cli) -> Status {
             Status::FAILURE
         }
         Err(Stop::Stdout(error)) => broken_stdout(&error),
+        Err(Stop::Status(status)) => status,
     }
 }
 
@@ -67,6 +72,8 @@ pub enum Stop {
     Reported(String),
     /// Standard output does not take more.
     Stdout(io::Error),
+    /// Everything has been said; this is the status.
+    Status(Status),
 }
 
 /// Where to use colour.

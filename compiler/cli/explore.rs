@@ -78,7 +78,7 @@ fn watch(arguments: &Explore, options: &Options, colour: Colour) -> Result<(), S
                     write_stderr("made the page again\n");
                 }
                 Err(Stop::Reported(text) | Stop::Error(text)) => write_stderr(&text),
-                Err(stop @ (Stop::Usage(_) | Stop::Stdout(_))) => return Err(stop),
+                Err(stop @ (Stop::Usage(_) | Stop::Stdout(_) | Stop::Status(_))) => return Err(stop),
             }
         }
         if let Some(request) = request {

@@ -9,7 +9,10 @@ mod explore;
 mod input;
 mod output;
 mod process;
+mod progress;
 pub mod render;
+mod tool_args;
+mod tools;
 mod views;
 
 use std::ffi::OsString;

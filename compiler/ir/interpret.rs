@@ -49,10 +49,33 @@ pub struct Run {
     pub counts: Counts,
 }
 
+/// Watches a run. Places are the block and the number of the instruction in it; the terminator's number is the number of
+/// instructions, and what φs take on is told there, on the edge.
+pub trait Watch {
+    /// A value has got these bits, whatever its type: a parameter at the call, a φ on the edge, a result.
+    fn defined(&mut self, function: FuncId, block: Block, index: usize, value: Value, bits: i64);
+
+    /// A `print` has run, and the output is so long now.
+    fn printed(&mut self, function: FuncId, block: Block, index: usize, output: usize);
+}
+
+/// Watches nothing, at no cost.
+impl Watch for () {
+    fn defined(&mut self, _: FuncId, _: Block, _: usize, _: Value, _: i64) {}
+
+    fn printed(&mut self, _: FuncId, _: Block, _: usize, _: usize) {}
+}
+
 /// Runs the program on this input. An error is a fault of the IR, never of the Atlas program that it was made from.
 pub fn run(program: &Program, input: &[u8], limits: Limits) -> Result<Run, Internal> {
+    run_watched(program, input, limits, &mut ())
+}
+
+/// As [`run`], while somebody watches.
+pub fn run_watched<W: Watch>(program: &Program, input: &[u8], limits: Limits, watch: &mut W) -> Result<Run, Internal> {
     let mut interpreter = Interpreter {
         program,
+        watch,
         machine: Machine::new(input, limits),
         shapes: SecondaryMap::new(),
         registers: Vec::new(),
@@ -205,8 +228,9 @@ impl Arrays {
     }
 }
 
-struct Interpreter<'a> {
+struct Interpreter<'a, W> {
     program: &'a Program,
+    watch: &'a mut W,
     machine: Machine<'a>,
     shapes: SecondaryMap<FuncId, Shape>,
     /// The registers of all frames; `None` holds nothing.
@@ -218,7 +242,7 @@ struct Interpreter<'a> {
     pending: Vec<(Value, i64)>,
 }
 
-impl<'a> Interpreter<'a> {
+impl<'a, W: Watch> Interpreter<'a, W> {
     fn push_frame(&mut self, function: FuncId, result: Option<Value>) {
         let data = &self.program.functions[function];
         if self.shapes[function].count == 0 {
@@ -256,6 +280,8 @@ impl<'a> Interpreter<'a> {
     fn write(&mut self, value: Value, bits: i64) {
         let register = self.register(value);
         self.registers[register] = Some(bits);
+        let frame = &self.frames[self.frames.len() - 1];
+        self.watch.defined(frame.function, frame.block, frame.next.saturating_sub(1), value, bits);
     }
 
     /// Runs until the program ends.
@@ -355,7 +381,12 @@ impl<'a> Interpreter<'a> {
             Op::Call { callee, args } => return self.call(*callee, args, data.result.expand()),
             Op::Read => self.machine.input.read().map_err(Stop::Trap)?,
             Op::Eof => i64::from(self.machine.input.eof()),
-            Op::Print(args) => return self.print(args),
+            Op::Print(args) => {
+                let printed = self.print(args);
+                let frame = &self.frames[self.frames.len() - 1];
+                self.watch.printed(frame.function, frame.block, frame.next - 1, self.machine.output.len());
+                return printed;
+            }
             Op::Assert(cond) => {
                 if self.read(*cond)? == 0 {
                     return Err(Stop::Trap(Trap::AssertionFailed).into());
@@ -469,6 +500,8 @@ impl<'a> Interpreter<'a> {
                 self.pending.push((*phi, bits));
             }
             self.counts.phis += params.len() as u64;
+            // On the edge: behind the last instruction.
+            self.frame().next += 1;
             self.write_pending();
         }
         let frame = self.frame();

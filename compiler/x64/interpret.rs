@@ -62,9 +62,35 @@ pub struct Run {
     pub counts: Counts,
 }
 
+/// Watches a run. Places are the block and the number of the instruction in it.
+pub trait Watch {
+    /// An instruction, not a call, has written a register or a slot.
+    fn wrote(&mut self, function: FuncId, block: Block, index: usize, value: u64);
+
+    /// Something was printed, and the output is so long now.
+    fn printed(&mut self, function: FuncId, block: Block, index: usize, output: usize);
+}
+
+/// Watches nothing, at no cost.
+impl Watch for () {
+    fn wrote(&mut self, _: FuncId, _: Block, _: usize, _: u64) {}
+
+    fn printed(&mut self, _: FuncId, _: Block, _: usize, _: usize) {}
+}
+
 /// Runs the program. An error is a fault of the code, never of the Atlas program that it was made from.
 pub fn run<R: Reg>(program: &Program<R>, input: &[u8], limits: Limits) -> Result<Run, Internal> {
-    let mut cpu = Cpu::new(program, input, limits);
+    run_watched(program, input, limits, &mut ())
+}
+
+/// As [`run`], while somebody watches.
+pub fn run_watched<R: Reg, W: Watch>(
+    program: &Program<R>,
+    input: &[u8],
+    limits: Limits,
+    watch: &mut W,
+) -> Result<Run, Internal> {
+    let mut cpu = Cpu::new(program, input, limits, watch);
     let end = cpu.run().map_err(|message| {
         let frame = cpu.frames.last();
         let entity = frame.map_or(String::new(), |frame| format!("{}, instruction {}", frame.block, frame.index));
@@ -126,13 +152,16 @@ const ARRAYS: u64 = 0x7000_0000_0000;
 /// Bytes between arrays that belong to none.
 const GAP: u64 = 64;
 
-struct Cpu<'a, R: Reg> {
+struct Cpu<'a, R: Reg, W> {
     program: &'a Program<R>,
+    watch: &'a mut W,
     machine: Machine<'a>,
     counts: Counts,
     frames: Vec<Activation<'a, R>>,
     file: [Option<Held>; 16],
     flags: Flags,
+    /// Is the result of a call being taken?
+    returning: bool,
     /// By address.
     arrays: Vec<Array>,
     /// Indices of the arrays that live, in the order of their making.
@@ -151,8 +180,8 @@ enum Flow {
 
 type Fault = String;
 
-impl<'a, R: Reg> Cpu<'a, R> {
-    fn new(program: &'a Program<R>, input: &'a [u8], limits: Limits) -> Cpu<'a, R> {
+impl<'a, R: Reg, W: Watch> Cpu<'a, R, W> {
+    fn new(program: &'a Program<R>, input: &'a [u8], limits: Limits, watch: &'a mut W) -> Cpu<'a, R, W> {
         let mut strings = PrimaryMap::new();
         let mut address = STRINGS;
         for string in program.strings.values() {
@@ -161,11 +190,13 @@ impl<'a, R: Reg> Cpu<'a, R> {
         }
         Cpu {
             program,
+            watch,
             machine: Machine::new(input, limits),
             counts: Counts::default(),
             frames: Vec::new(),
             file: [None; 16],
             flags: Flags::default(),
+            returning: false,
             arrays: Vec::new(),
             living: Vec::new(),
             strings,
@@ -237,7 +268,17 @@ impl<'a, R: Reg> Cpu<'a, R> {
             }
             None => frame.virtuals[reg.dense_index()] = Some(value),
         }
+        self.tell(value);
         Ok(())
+    }
+
+    /// Tells what an instruction has written. The result of a call is written behind it, where the index is already the next
+    /// instruction's, and is not told.
+    fn tell(&mut self, value: u64) {
+        if !self.returning {
+            let frame = self.frames.last().expect("code runs in a frame");
+            self.watch.wrote(frame.id, frame.block, frame.index, value);
+        }
     }
 
     fn slot(&mut self, slot: Slot) -> Result<&mut Option<u64>, Fault> {
@@ -268,6 +309,7 @@ impl<'a, R: Reg> Cpu<'a, R> {
             self.counts.spills += 1;
         }
         *self.slot(slot)? = Some(value);
+        self.tell(value);
         Ok(())
     }
 
@@ -673,7 +715,12 @@ impl<'a, R: Reg> Cpu<'a, R> {
                 Ok(Flow::On)
             }
             Callee::Runtime(callee) => {
+                let before = self.machine.output.len();
                 let answer = self.runtime(callee, &values, span)?;
+                if self.machine.output.len() > before {
+                    let frame = self.frames.last().expect("code runs in a frame");
+                    self.watch.printed(frame.id, frame.block, frame.index, self.machine.output.len());
+                }
                 self.clobber();
                 match answer {
                     Err(stop) => return Ok(Flow::End(stop.at(span))),
@@ -749,7 +796,10 @@ impl<'a, R: Reg> Cpu<'a, R> {
                 if result.fixed(&frame.function.vregs) != Some(RESULT) {
                     return Err(format!("a call's result is in {result}, not in {RESULT}"));
                 }
-                self.write_reg(result, held.value)
+                self.returning = true;
+                let written = self.write_reg(result, held.value);
+                self.returning = false;
+                written
             }
             (Some(_), None) => Err("the callee gives no result".to_string()),
             (None, Some(_) | None) => Ok(()),
