@@ -225,7 +225,8 @@ mod processor {
     /// Runs one instruction on rax and rdx; gives rax and the flags.
     fn simulated(op: Op<PReg>, a: u64, b: u64) -> (u64, [Option<bool>; 4]) {
         let code = physical(vec![]);
-        let mut cpu = Cpu::new(&code, b"", Limits::default());
+        let mut watch = ();
+        let mut cpu = Cpu::new(&code, b"", Limits::default(), &mut watch);
         cpu.push_frame(code.entry, &[], Vec::new(), None).unwrap();
         cpu.write_reg(PReg::RAX, a).unwrap();
         cpu.write_reg(PReg::RDX, b).unwrap();
