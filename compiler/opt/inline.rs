@@ -35,7 +35,13 @@ const ONCE: usize = 400;
 const CALLER: usize = 2_000;
 
 /// The size up to which a function that calls itself is unfolded into itself.
-const UNFOLDED: usize = 200;
+const UNFOLDED: usize = 300;
+
+/// The size of a body that is worth unfolding: in larger ones the call itself matters little.
+const UNFOLDABLE: usize = 28;
+
+/// How many levels deep at most.
+const LEVELS: usize = 3;
 
 /// Inlines calls; gives their number.
 pub fn run(program: &mut Program, fuel: &mut Fuel) -> usize {
@@ -103,32 +109,40 @@ fn into_caller(
             chosen.push((inst, callee));
         }
     }
-    splice(program, caller, &chosen)
+    splice(program, caller, &chosen, None)
 }
 
-/// Unfolds calls of a function to itself, one level.
+/// Unfolds calls of a function to itself, some levels deep: what an unfolded body calls is unfolded in turn.
 fn unfold(program: &mut Program, id: FuncId, fuel: &mut Fuel) -> usize {
-    let cost = size(&program.functions[id]);
-    let sites: Vec<(Inst, FuncId)> = call_sites(&program.functions[id])
-        .into_iter()
-        .filter(|(_, _, callee)| *callee == id)
-        .map(|(_, inst, callee)| (inst, callee))
-        .collect();
-    let makes_arrays = program.functions[id].insts.values().any(|data| matches!(data.op, Op::Array { .. }));
-    if sites.is_empty() || makes_arrays || cost * (sites.len() + 1) > UNFOLDED {
+    let body = program.functions[id].clone();
+    let cost = size(&body);
+    let makes_arrays = body.insts.values().any(|data| matches!(data.op, Op::Array { .. }));
+    if makes_arrays || cost > UNFOLDABLE {
         return 0;
     }
-    let chosen: Vec<(Inst, FuncId)> = sites.into_iter().filter(|_| fuel.take()).collect();
-    splice(program, id, &chosen)
+    let mut changes = 0;
+    for _ in 0..LEVELS {
+        let sites = call_sites(&program.functions[id]).into_iter().filter(|(_, _, callee)| *callee == id);
+        let sites: Vec<(Inst, FuncId)> = sites.map(|(_, inst, callee)| (inst, callee)).collect();
+        if size(&program.functions[id]) + cost * sites.len() > UNFOLDED {
+            break;
+        }
+        let chosen: Vec<(Inst, FuncId)> = sites.into_iter().filter(|_| fuel.take()).collect();
+        if chosen.is_empty() {
+            break;
+        }
+        changes += splice(program, id, &chosen, Some(&body));
+    }
+    changes
 }
 
-/// Replaces the chosen calls of a caller by the bodies of their callees.
-fn splice(program: &mut Program, caller: FuncId, chosen: &[(Inst, FuncId)]) -> usize {
+/// Replaces the chosen calls of a caller by the bodies of their callees; `itself` is the body that it has for itself.
+fn splice(program: &mut Program, caller: FuncId, chosen: &[(Inst, FuncId)], itself: Option<&Function>) -> usize {
     if chosen.is_empty() {
         return 0;
     }
     let callee_of: FxHashMap<Inst, FuncId> = chosen.iter().copied().collect();
-    // The caller is taken out, so that callees can be read; one that calls itself is read as it was.
+    // The caller is changed as a copy, so that callees can be read.
     let mut function = program.functions[caller].clone();
     let mut variables = Variables::of(&function);
     let mut layout = Vec::with_capacity(function.layout.len());
@@ -140,7 +154,7 @@ fn splice(program: &mut Program, caller: FuncId, chosen: &[(Inst, FuncId)]) -> u
             match callee_of.get(&inst) {
                 None => function.blocks[block].insts.push(inst),
                 Some(callee) => {
-                    let body = &program.functions[*callee];
+                    let body = itself.filter(|_| *callee == caller).unwrap_or(&program.functions[*callee]);
                     block = inline_call(&mut function, block, inst, *callee, body, &mut variables, &mut layout);
                 }
             }

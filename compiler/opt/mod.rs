@@ -25,6 +25,7 @@ mod renaming;
 pub mod sccp;
 pub mod simplify;
 pub mod simplify_cfg;
+pub mod sink_conditions;
 mod ssa_repair;
 pub mod summaries;
 pub mod tail_recursion;
@@ -177,6 +178,12 @@ pub const PASSES: &[Pass] = &[
         run: |p, f| each(p, f, copy_propagation::run),
     },
     Pass {
+        name: "sink-conditions",
+        title: "comparisons put before their branches",
+        level: 2,
+        run: |p, f| each(p, f, sink_conditions::run),
+    },
+    Pass {
         name: "dce.3",
         title: "dead code elimination, at last",
         level: 2,
@@ -187,6 +194,12 @@ pub const PASSES: &[Pass] = &[
         title: "control flow simplification, at last",
         level: 2,
         run: |p, f| each(p, f, simplify_cfg::run),
+    },
+    Pass {
+        name: "copy-propagation.6",
+        title: "copy propagation, of what control flow has left",
+        level: 2,
+        run: |p, f| each(p, f, copy_propagation::run),
     },
 ];
 
