@@ -372,6 +372,23 @@ fn masks_compared_with_zero() {
 }
 
 #[test]
+fn masks_of_shifts() {
+    for count in [0, 1, 2, 7, 30, 31, 32, 33, 62, 63, 64] {
+        for mask in [u64::MAX.wrapping_shr(count as u32) as i64, 1, -1, 0xFF, i64::MAX] {
+            let native = Native::new(&program(Scalar::Int, |function, block, [a, _]| {
+                let shifted = append(function, block, binary(BinaryOp::Shr, [a, Operand::Int(count)]), Type::INT);
+                let result = append(function, block, binary(BinaryOp::And, [shifted, Operand::Int(mask)]), Type::INT);
+                give_back(function, block, result);
+            }));
+            for a in values() {
+                let shifted = BinaryOp::Shr.eval(a, count).expect("it cannot trap");
+                native.check(a, 0, Some(shifted & mask), &|| format!("a >> {count} & {mask}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn sums_of_sums_and_products() {
     // (a op1 c1) op2 (b op3 c2), the shapes that become one `lea` among them.
     let inner = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Shl];

@@ -12,6 +12,7 @@
 //! Source: H. Warren, "Hacker's Delight" (2nd ed. 2012), chapter 8. Cost: constant for each instruction.
 
 use super::Selector;
+use super::plan::logical_shift;
 use crate::ir::Operand;
 use crate::semantics::{BinaryOp, Scalar};
 use crate::x64::*;
@@ -127,6 +128,12 @@ impl Selector<'_> {
     }
 
     fn mask(&mut self, width: Width, args: [Operand; 2], dst: VReg) {
+        let shifted = self.plan.sunk(args[0]).zip(args[1].constant());
+        if let Some((value, count)) = shifted.and_then(|(op, mask)| logical_shift(op, mask)) {
+            self.copy(dst, value);
+            self.shift(ShiftOp::Shr, dst, count);
+            return;
+        }
         let constant = args[0].constant().or(args[1].constant());
         let value = if args[0].constant().is_some() { args[1] } else { args[0] };
         match constant {

@@ -278,6 +278,12 @@ impl<'a> Plan<'a> {
             BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => true,
             BinaryOp::Div | BinaryOp::Rem | BinaryOp::Shl | BinaryOp::Shr => false,
         };
+        if op == BinaryOp::And
+            && let Some(mask) = args[1].constant()
+            && self.absorb(args[0], |op| logical_shift(op, mask).is_some())
+        {
+            return;
+        }
         // With a constant on the other side, the value must be brought into a register anyway.
         if !reads_memory || args.iter().any(|arg| arg.constant().is_some()) || args[0] == args[1] {
             return;
@@ -355,6 +361,13 @@ pub fn masks(op: &Op) -> Option<[Operand; 2]> {
         }
         _ => None,
     }
+}
+
+/// `x >> k & mask`, where the mask is what a logical shift would leave: the value and the count.
+pub fn logical_shift(op: &Op, mask: i64) -> Option<(Operand, u32)> {
+    let Op::Binary { op: BinaryOp::Shr, ty: Scalar::Int, args } = op else { return None };
+    let count = u32::try_from(args[1].constant()?).ok().filter(|count| (1..64).contains(count))?;
+    (mask as u64 == u64::MAX >> count).then_some((args[0], count))
 }
 
 /// The value and the constant that an index is the sum of. What addresses add is exact: they wrap as sums do, modulo

@@ -23,6 +23,7 @@ mod tests;
 
 use super::code::{FunctionCode, ProgramCode, Target};
 use super::shrink_wrap::Frames;
+use crate::graph::postorder;
 use crate::support::internal::Internal;
 use crate::support::span::{Position, Positions, Span};
 use crate::x64::*;
@@ -95,14 +96,21 @@ fn encode_function(function: &Function<PReg>, positions: &Positions) -> Result<F
 const LOOP_ALIGNMENT: u32 = 16;
 const LOOP_PADDING: u32 = 10;
 
-/// The blocks that are jumped to from below.
+/// The blocks at which loops start over and that are jumped to from below: those that only fall through gain nothing.
 fn loop_heads(function: &Function<PReg>) -> EntitySet<Block> {
+    let postorder =
+        postorder::compute(function.layout[0], |block| function.blocks[block].term.successors().into_iter());
+    // An edge to a block that comes later in postorder, or to itself, closes a loop.
+    let mut numbers: SecondaryMap<Block, usize> = SecondaryMap::with_default(usize::MAX);
+    for (number, &block) in postorder.iter().enumerate() {
+        numbers[block] = number;
+    }
     let mut heads = EntitySet::new();
     let mut above = EntitySet::new();
     for &block in &function.layout {
         above.insert(block);
         for target in function.blocks[block].term.successors() {
-            if above.contains(target) && function.blocks[target].loop_depth > 0 {
+            if above.contains(target) && numbers[target] >= numbers[block] && numbers[block] != usize::MAX {
                 heads.insert(target);
             }
         }
