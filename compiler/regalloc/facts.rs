@@ -213,10 +213,7 @@ pub fn gather(
         .zip(&rewritten.fates)
         .map(|((copy, verdict), fate)| {
             let at = site(2 * copy.inst);
-            let is_mov = match function.blocks[at.block].insts[at.inst as usize].op {
-                Op::Parallel { .. } => false,
-                _ => true,
-            };
+            let is_mov = !matches!(function.blocks[at.block].insts[at.inst as usize].op, Op::Parallel { .. });
             CopyFacts {
                 at,
                 pair: (!is_mov).then_some(copy.pair),

@@ -379,8 +379,8 @@ impl<'a> Explorer<'a> {
             let note_counts = note.stamp == stamp;
             let mut open = (note_counts && note.live_in).then(|| (self.points.start(share.place), note.value_in));
             let mut end = self.points.start(share.place);
-            for index in share.from as usize..share.to as usize {
-                let event = events[index];
+            let shared = share.from as usize..share.to as usize;
+            for (event, written) in events[shared.clone()].iter().zip(&self.written[shared]) {
                 if event.reads {
                     end = 2 * event.inst + 1;
                 }
@@ -390,7 +390,7 @@ impl<'a> Explorer<'a> {
                     {
                         push(from, end, value);
                     }
-                    open = Some((2 * event.inst + 1, self.written[index]));
+                    open = Some((2 * event.inst + 1, *written));
                     end = 2 * event.inst + 2;
                 }
             }

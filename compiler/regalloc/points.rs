@@ -108,7 +108,7 @@ impl Points {
 
     /// Is the point the first of its block?
     pub fn is_start(&self, point: Point) -> bool {
-        point % 2 == 0 && self.start(self.place_of(point)) == point
+        point.is_multiple_of(2) && self.start(self.place_of(point)) == point
     }
 
     /// How often control is assumed to pass from one place to another: no oftener than either runs.

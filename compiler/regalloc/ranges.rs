@@ -41,7 +41,7 @@ const FLAT: usize = 64;
 
 impl Segments {
     /// How many segments.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         match self {
             Segments::Flat(segments) => segments.len(),
             Segments::Tree(segments) => segments.len(),
@@ -71,9 +71,7 @@ impl Segments {
                 }
                 None
             }
-            (Segments::Tree(tree), Segments::Flat(flat)) => {
-                flat.iter().find_map(|y| in_tree(tree, y)).map(|(point, x, y)| (point, x, y))
-            }
+            (Segments::Tree(tree), Segments::Flat(flat)) => flat.iter().find_map(|y| in_tree(tree, y)),
             (Segments::Flat(flat), Segments::Tree(tree)) => {
                 flat.iter().find_map(|x| in_tree(tree, x)).map(|(point, y, x)| (point, x, y))
             }

@@ -228,7 +228,7 @@ fn connect(
 
     for pair in places.windows(2) {
         let point = pair[0].1;
-        if point == pair[1].0 && point % 2 == 0 && !points.is_start(point) && pair[0].2 != pair[1].2 {
+        if point == pair[1].0 && point.is_multiple_of(2) && !points.is_start(point) && pair[0].2 != pair[1].2 {
             let from = before_gap(&result.tiny, class, point, pair[0].2);
             pass(from, pair[1].2, Place::Gap(point), value_at(point - 1), points.freq_of(point / 2));
         }

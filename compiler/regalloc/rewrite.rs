@@ -255,15 +255,12 @@ impl Rewriter<'_> {
                 }
                 return Ok(());
             }
-            Op::Mov { dst: RegMem::Reg(dst), .. } | Op::Imm { dst: RegMem::Reg(dst), .. } => {
-                if self.is_at_hand(*dst, self.written(*dst, number)) {
-                    return Ok(());
-                }
-            }
-            Op::StrAddress { dst, .. } => {
-                if self.is_at_hand(*dst, self.written(*dst, number)) {
-                    return Ok(());
-                }
+            Op::Mov { dst: RegMem::Reg(dst), .. }
+            | Op::Imm { dst: RegMem::Reg(dst), .. }
+            | Op::StrAddress { dst, .. }
+                if self.is_at_hand(*dst, self.written(*dst, number)) =>
+            {
+                return Ok(());
             }
             Op::Parallel { moves } => return self.parallel_instruction(block, moves, inst.span, number, out),
             _ => {}
