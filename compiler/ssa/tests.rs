@@ -2,6 +2,9 @@
 
 use super::construct::{self, Copies, Options, Pruning};
 use super::{destruct, sequence, split_edges};
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dominators::DomTree;
+use crate::analysis::frontiers;
 use crate::execution::{Limits, Outcome};
 use crate::ir::interpret;
 use crate::ir::parse::parse;
@@ -456,4 +459,43 @@ b2:
         assert_eq!(output(&program), "4 0\n");
         leave_ssa(&mut program);
     }
+}
+
+#[test]
+fn ir12_unreachable_blocks_have_no_dominator_and_give_no_operand_out_of_ssa() {
+    // b2 is not reached and jumps to b1; b3 and b4 are not reached and both jump to b5, which is not either.
+    let text = "\
+fn main() {
+b0:
+  jump b1
+b1:
+  %0 = phi [1 from b0, 7 from b2]
+  print %0
+  return
+b2:
+  jump b1
+b3:
+  jump b5
+b4:
+  jump b5
+b5:
+  %1 = phi [1 from b3, 2 from b4, %1 from b5]
+  jump b5
+}";
+    let mut program = read(text);
+    valid(&program);
+    let function = &program.functions[program.entry];
+    let cfg = Cfg::compute(function);
+    let dominators = DomTree::compute(function, &cfg);
+    let frontiers = frontiers::compute(&cfg, &dominators);
+    for block in [2, 3, 4, 5].map(Block::from_u32) {
+        assert_eq!(dominators.idom(block), None);
+        assert!(!dominators.dominates(block, block) && !dominators.dominates(function.entry(), block));
+        assert!(frontiers[block].is_empty());
+    }
+    assert!(frontiers.values().all(|set| set.is_empty()));
+    leave_ssa(&mut program);
+    assert_eq!(output(&program), "1\n");
+    assert_eq!(program.functions[program.entry].layout.len(), 2);
+    assert!(!print(&program).to_string().contains("copy 7"));
 }
