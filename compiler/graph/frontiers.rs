@@ -65,11 +65,10 @@ impl<N: EntityRef + ReservedValue> Joins<N> {
                 let mut runner = Some(pred).filter(|pred| tree.is_reachable(*pred));
                 while let Some(node) = runner.filter(|node| Some(*node) != end) {
                     match above[node].expand() {
-                        // The ancestor lies on the way and will list the join, as will all between.
-                        Some(header) if end.is_none_or(|end| tree.level(header) > tree.level(end)) => {
-                            runner = Some(header)
-                        }
-                        _ => {
+                        // It is at least as deep as the join, so it lies on the way and will list the join, as will
+                        // all between.
+                        Some(header) => runner = Some(header),
+                        None => {
                             if next[node].last() == Some(&join) {
                                 break;
                             }

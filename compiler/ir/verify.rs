@@ -690,6 +690,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_way_without_a_definition_is_followed_through_joins() {
+        let text = |first: &str| {
+            format!(
+                "form variables\nfn main() {{\nb0:\n%1 = eof\nbranch %1 ? b1 : b2\nb1:\n%0 = copy 1\njump b3\n\
+                 b2:\n{first}jump b3\nb3:\nbranch %1 ? b4 : b5\nb4:\n%0 = copy 2\njump b6\nb5:\njump b6\n\
+                 b6:\nprint %0\nreturn\n}}"
+            )
+        };
+        assert_eq!(verify(&read(&text("%0 = copy 3\n"))), Ok(()));
+        assert!(message(&read(&text(""))).starts_with("%0 is read in b6, but some way there does not define it"));
+    }
+
     /// Forward dataflow over sets: is each read defined on every way? The textbook's method, quadratic.
     fn slow_definite(function: &Function) -> bool {
         let count = function.values.len();
@@ -736,7 +749,8 @@ mod tests {
         let (mut right, mut wrong) = (0, 0);
         for seed in 0..400 {
             // Programs over variables: φs are dropped, values joined and instructions removed at random.
-            let mut program = generate(seed, &Shape::tiny());
+            let shape = if seed % 2 == 0 { Shape::tiny() } else { Shape { fuel: 3, ..Shape::webs() } };
+            let mut program = generate(seed, &shape);
             let join = random.between(1, 12);
             let percent = random.below(10);
             let cut = random.chance(50);
