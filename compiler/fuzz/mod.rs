@@ -7,3 +7,4 @@ pub mod examine;
 pub mod generate;
 pub mod reduce;
 pub mod reduce_ir;
+pub mod targets;

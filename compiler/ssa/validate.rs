@@ -450,13 +450,14 @@ fn canonical(mut elements: Vec<(Element, (Contents, Contents))>) -> State {
             }
         }
     }
-    // An exception may hold what a pair holds that is not listed itself.
+    // An exception may hold what a pair holds that is not listed itself. That pair stands for the group then: it has no
+    // entry that could say that it holds what another pair does.
     for (key, group) in &mut groups {
         if let (Contents::Pair(a), Contents::Pair(b)) = key
             && a == b
             && is_pair(*a) == Some(*key)
         {
-            group.pair = Some(group.pair.map_or(*a, |other| other.min(*a)));
+            group.pair = Some(*a);
         }
     }
     let mut state = Vec::new();

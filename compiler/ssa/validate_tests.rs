@@ -367,3 +367,56 @@ fn a_long_chain_of_swaps() {
     assert_eq!(validate(&function, &destroyed), Ok(()));
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
 }
+
+/// Found by random programs, and reduced: `%33` takes on `%15`, which no exception of the state lists, while the listed pair
+/// of `%10` holds the same. What `%33` holds must be tied to both.
+#[test]
+fn equal_pairs_of_which_one_is_not_listed() {
+    let ssa = read(
+        "\
+form split-ssa
+fn main() {
+b0:
+  jump b2
+b2:
+  %28 = phi i20 [0 from b0, %9 from b18]
+  %9 = int %28 + 1
+  %5 = bool %9 <= 0
+  branch %5 ? b18 : b13
+b18:
+  jump b2
+b13:
+  %35 = phi i20 [%9 from b2]
+  %15 = bool %35 > 0
+  jump b5
+b5:
+  %29 = phi i25 [0 from b13, %14 from b20]
+  %31 = phi x18: bool [false from b13, %10 from b20]
+  %14 = int %29 + 1
+  jump b9
+b9:
+  %32 = phi i35 [0 from b5, %18 from b19]
+  %18 = int %32 + 1
+  %7 = bool %18 > 0
+  branch %7 ? b4 : b19
+b19:
+  jump b9
+b4:
+  %10 = phi x18: bool [%15 from b9]
+  %6 = bool %14 <= 0
+  branch %6 ? b20 : b11
+b20:
+  jump b5
+b11:
+  %33 = phi x19: bool [%15 from b4]
+  %34 = phi x18: bool [%10 from b4]
+  print %33, %34
+  return
+}
+",
+    );
+    let parallel = each(&ssa, destruct::run);
+    all(&ssa, &parallel).unwrap_or_else(|error| panic!("{error}"));
+    let sequenced = each(&parallel, sequence::run);
+    all(&ssa, &sequenced).unwrap_or_else(|error| panic!("{error}"));
+}
