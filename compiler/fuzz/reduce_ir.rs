@@ -163,8 +163,9 @@ mod tests {
 
     #[test]
     fn keeps_one_instruction() {
-        let text = random_ir(4);
-        assert!(text.contains(" * "), "the program multiplies");
+        // Some multiply only in blocks that nothing reaches, which go first.
+        let multiplies = |text: &String| text.matches(" * ").count() >= 5;
+        let text = (0..100).map(random_ir).find(multiplies).expect("some random program multiplies often");
         let reduced = run(&text, 5_000, &mut |candidate| candidate.contains(" * "));
         assert!(reduced.lines().count() < text.lines().count() / 3, "{reduced}");
         assert!(reduced.contains(" * "));
