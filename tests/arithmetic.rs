@@ -171,7 +171,7 @@ struct Native {
 
 impl Native {
     fn new(program: &ir::Program) -> Native {
-        let id = program.functions.keys().last().expect("the program has functions");
+        let id = program.functions.keys().next_back().expect("the program has functions");
         let selected = isel::select(program, id);
         verify::verify(&selected).unwrap_or_else(|error| panic!("{error}"));
         let few = [PReg::RAX, PReg::RCX, PReg::RDX, PReg::RBX, PReg::RSI, PReg::RDI];

@@ -19,7 +19,7 @@ use crate::x64::runtime::SOURCE_SYMBOL;
 use cranelift_entity::EntityRef;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, FormatterOutput, FormatterTextKind, Instruction, IntelFormatter,
-    NumberBase, Register, SymbolResolver, SymbolResult,
+    MemorySizeOptions, Mnemonic, NumberBase, Register, SymbolResolver, SymbolResult,
 };
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -243,6 +243,13 @@ impl<'a> Names<'a> {
             }
             let mut line = Line { span, ..Line::default() };
             line.put(Kind::Plain, "        ");
+            // Nobody can tell how much memory an instruction that does nothing would read.
+            let sizes = if instruction.mnemonic() == Mnemonic::Nop {
+                MemorySizeOptions::Always
+            } else {
+                MemorySizeOptions::Default
+            };
+            self.formatter.options_mut().set_memory_size_options(sizes);
             self.formatter.format(instruction, &mut Pieces { line: &mut line });
             lines.push(line);
         }

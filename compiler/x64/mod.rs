@@ -2,6 +2,7 @@
 
 mod arithmetic;
 pub mod interpret;
+pub mod parse;
 pub mod print;
 pub mod random;
 pub mod registers;
