@@ -142,25 +142,21 @@ fn redundant_phis(function: &mut Function, renaming: &mut Renaming, fuel: &mut F
                 }
             }
             match outer {
-                Some(operand) if !several => {
-                    // All of them or none: a part of them alone might still need the others.
-                    if fuel.take() {
-                        for phi in &component {
-                            let value = phis.values[*phi as usize];
-                            removed.insert(value);
-                            renaming.replace(function, value, operand);
-                        }
+                // All of them or none: a part of them alone might still need the others.
+                Some(operand) if !several && fuel.take() => {
+                    for phi in &component {
+                        let value = phis.values[*phi as usize];
+                        removed.insert(value);
+                        renaming.replace(function, value, operand);
                     }
                 }
-                // A loop that is never entered: nothing to replace by.
-                None => {}
-                Some(_) => {
-                    if !inner.is_empty() {
-                        sets += 1;
-                        inner.iter().for_each(|phi| set[*phi as usize] = sets);
-                        later.push(inner);
-                    }
+                Some(_) if !inner.is_empty() => {
+                    sets += 1;
+                    inner.iter().for_each(|phi| set[*phi as usize] = sets);
+                    later.push(inner);
                 }
+                // Needed as they are, or (`None`) a loop that is never entered: nothing to replace by.
+                Some(_) | None => {}
             }
         }
         work.append(&mut later);

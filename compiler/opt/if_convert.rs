@@ -3,7 +3,8 @@
 //! Allen, Kennedy, Porterfield & Warren, "Conversion of control dependence to data dependence", 1983, for triangles and
 //! diamonds only. The arms must be free of effects and cost little, since both run from then on; only a few φs may depend
 //! on the branch. This pays where the branch goes either way: minimum and maximum, absolute values, steps that depend on
-//! data. Branches that leave loops are no such shapes.
+//! data. Branches that leave loops are no such shapes. A choice between two addresses by what has just been loaded stays a
+//! branch: the processor guesses it and loads ahead, where a `select` would make every load wait for the one before.
 //!
 //! ```text
 //! b0: %2 = bool %0 < %1               b0: %2 = bool %0 < %1
@@ -16,10 +17,11 @@
 
 use super::flow::Flow;
 use super::fuel::Fuel;
+use super::uses::{Use, Uses};
 use crate::ir::effects::effects;
-use crate::ir::{Block, Edge, Function, Op, Operand, Terminator, Type};
+use crate::ir::{Block, Edge, Function, Inst, Op, Operand, Terminator, Type, Value};
 use crate::semantics::BinaryOp;
-use cranelift_entity::EntitySet;
+use cranelift_entity::{EntitySet, SecondaryMap, packed_option::PackedOption};
 
 /// The most that both arms together may cost, in simple operations.
 const COST_LIMIT: u32 = 6;
@@ -30,14 +32,23 @@ const SELECT_LIMIT: usize = 2;
 /// Converts branches; gives their number.
 pub fn run(function: &mut Function, fuel: &mut Fuel) -> usize {
     let flow = Flow::compute(function);
+    let chains = Chains::compute(function);
     let mut gone: EntitySet<Block> = EntitySet::with_capacity(function.blocks.len());
-    let changes = flow.order().iter().rev().filter(|block| convert(function, &flow, **block, &mut gone, fuel)).count();
+    let changes =
+        flow.order().iter().rev().filter(|block| convert(function, &flow, &chains, **block, &mut gone, fuel)).count();
     function.layout.retain(|block| !gone.contains(*block));
     changes
 }
 
 /// Converts the branch that ends the block, if it can be and pays.
-fn convert(function: &mut Function, flow: &Flow, block: Block, gone: &mut EntitySet<Block>, fuel: &mut Fuel) -> bool {
+fn convert(
+    function: &mut Function,
+    flow: &Flow,
+    chains: &Chains,
+    block: Block,
+    gone: &mut EntitySet<Block>,
+    fuel: &mut Fuel,
+) -> bool {
     let Terminator::Branch { cond, then, els } = &function.blocks[block].term else { return false };
     let cond = *cond;
     let (first, second) = (arm(function, flow, then), arm(function, flow, els));
@@ -53,7 +64,13 @@ fn convert(function: &mut Function, flow: &Flow, block: Block, gone: &mut Entity
     let Some((arms, cost, a, b)) = found else { return false };
     let differ = a.args.iter().zip(&b.args).filter(|(a, b)| a != b).count();
     let arrays = a.args.iter().any(|arg| matches!(function.type_of(*arg), Type::Array(_)));
-    if cost > COST_LIMIT || differ > SELECT_LIMIT || arrays || !fuel.take() {
+    if cost > COST_LIMIT || differ > SELECT_LIMIT || arrays {
+        return false;
+    }
+    let mut chosen = function.blocks[a.target].params.iter().zip(a.args.iter().zip(&b.args));
+    let chases = chains.compares_loads(function, cond)
+        && chosen.any(|(param, (a, b))| a != b && chains.is_index(function, *param));
+    if chases || !fuel.take() {
         return false;
     }
     for arm in arms.into_iter().flatten() {
@@ -78,6 +95,51 @@ fn convert(function: &mut Function, flow: &Flow, block: Block, gone: &mut Entity
     }
     function.blocks[block].term = Terminator::Jump(Edge { target, args });
     true
+}
+
+/// Where values come from and go to.
+struct Chains {
+    defs: SecondaryMap<Value, PackedOption<Inst>>,
+    uses: Uses,
+}
+
+impl Chains {
+    fn compute(function: &Function) -> Chains {
+        let mut defs: SecondaryMap<Value, PackedOption<Inst>> = SecondaryMap::with_capacity(function.values.len());
+        for block in &function.layout {
+            for inst in &function.blocks[*block].insts {
+                if let Some(result) = function.insts[*inst].result.expand() {
+                    defs[result] = (*inst).into();
+                }
+            }
+        }
+        Chains { defs, uses: Uses::compute(function) }
+    }
+
+    fn op<'f>(&self, function: &'f Function, operand: Operand) -> Option<&'f Op> {
+        Some(&function.insts[self.defs[operand.value()?].expand()?].op)
+    }
+
+    /// Does the condition compare what has been loaded?
+    fn compares_loads(&self, function: &Function, cond: Operand) -> bool {
+        match self.op(function, cond) {
+            Some(Op::Compare { args, .. }) => {
+                args.iter().any(|arg| matches!(self.op(function, *arg), Some(Op::Load { .. })))
+            }
+            _ => false,
+        }
+    }
+
+    /// Is the value the index of an element?
+    fn is_index(&self, function: &Function, value: Value) -> bool {
+        self.uses.of(value).iter().any(|place| match place {
+            Use::Inst(_, inst) => match &function.insts[*inst].op {
+                Op::Bounds { index, .. } | Op::Load { index, .. } | Op::Store { index, .. } => *index == value.into(),
+                _ => false,
+            },
+            Use::Term(_) => false,
+        })
+    }
 }
 
 /// A block between a branch and a join.

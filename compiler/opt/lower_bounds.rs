@@ -118,11 +118,8 @@ impl Solver<'_> {
             Op::Len(_) | Op::Unary { op: UnaryOp::IntOfBool, .. } => 0,
             Op::Select { args: [a, b], .. } => of(a).min(of(b)),
             Op::Binary { op, ty: Scalar::Int, args: [a, b] } => match (op, b) {
-                (BinaryOp::Add, Operand::Int(c)) if *c <= 0 => match of(a).checked_add(*c) {
-                    // Not reached yet, or sure not to wrap.
-                    Some(bound) => bound,
-                    None => i64::MIN,
-                },
+                // Where the bound does not wrap, nothing above it does.
+                (BinaryOp::Add, Operand::Int(c)) if *c <= 0 => of(a).checked_add(*c).unwrap_or(i64::MIN),
                 (BinaryOp::Add, Operand::Int(c)) => {
                     let bound = of(a);
                     if bound == i64::MAX {

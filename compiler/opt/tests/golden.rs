@@ -571,6 +571,25 @@ fn if_convert_makes_a_minimum_a_select() {
 }
 
 #[test]
+fn if_convert_leaves_a_choice_of_addresses_by_loads() {
+    let text = "b0:
+           %1 = array int [0; 9] @1:1
+           %2 = load int %1[3]
+           %3 = load int %1[4]
+           %4 = bool %2 < %3
+           branch %4 ? b1 : b2
+         b1:
+           jump b2
+         b2:
+           %5 = phi child [3 from b0, 4 from b1]
+           %6 = load int %1[%5]
+           print %6
+           free %1
+           return";
+    check(|f, _, fuel| if_convert::run(f, fuel), text, text);
+}
+
+#[test]
 fn if_convert_does_not_run_what_may_trap() {
     let text = "b0:
            %1 = read @1:1
