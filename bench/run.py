@@ -4,8 +4,9 @@
     bench/run.py programs [NAME…] [--repeat N]    user time of each program at -O0, -O1, -O2 next to gcc -O2 on its C twin
     bench/run.py compile [--lines 10000,20000,…]  compile time and peak memory of generated programs that double
 
-Needs a release build (`cargo build --release`) and, for `programs`, gcc. Times are the least of N runs, in seconds of user time;
-ratios are to gcc -O2 -fwrapv. Every run's output is compared with what it must print.
+Needs a release build (`cargo build --release`) and, for `programs`, gcc. Times are the least of N runs: user time of programs, processor
+time of compilations (several threads may share it), so that other work on the machine matters little. Ratios of programs are
+to gcc -O2 -fwrapv, those of compilations to half the size. Every run's output is compared with what it must print.
 """
 import argparse
 import math
@@ -14,7 +15,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ATLC = os.path.join(HERE, '..', 'target', 'release', 'atlc')
@@ -22,17 +22,15 @@ LEVELS = ['-O0', '-O1', '-O2']
 
 
 def run(command, stdin=None):
-    """(user seconds, wall seconds, peak MB, output); fails loudly."""
+    """(user seconds, processor seconds, peak MB, output); fails loudly."""
     with tempfile.TemporaryFile() as out, open(stdin or os.devnull, 'rb') as data:
-        begin = time.perf_counter()
         process = subprocess.Popen(command, stdin=data, stdout=out)
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             sys.exit(f'{command} ended with {process.returncode}')
         out.seek(0)
-        return usage.ru_utime, wall, usage.ru_maxrss / 1024, out.read()
+        return usage.ru_utime, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out.read()
 
 
 def best(command, stdin, expected, repeat):
@@ -115,10 +113,10 @@ def compile_times(options):
                     with open(path, 'w') as f:
                         f.write(text)
                     count = text.count('\n')
-                    wall, peak = min(run([ATLC, 'build', level, path, '-o', f'{folder}/x'])[1:3] for _ in range(options.repeat))
-                    ratio = f'{wall / before:>7.2f}' if before else ' ' * 7
-                    print(f'{title:<16}{level:<6}{count:>8}{wall:>9.3f}{ratio}{peak:>9.0f}{count / wall:>11.0f}', flush=True)
-                    before = wall
+                    cpu, peak = min(run([ATLC, 'build', level, path, '-o', f'{folder}/x'])[1:3] for _ in range(options.repeat))
+                    ratio = f'{cpu / before:>7.2f}' if before else ' ' * 7
+                    print(f'{title:<16}{level:<6}{count:>8}{cpu:>9.3f}{ratio}{peak:>9.0f}{count / cpu:>11.0f}', flush=True)
+                    before = cpu
 
 
 def main():
