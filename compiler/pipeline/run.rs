@@ -21,8 +21,8 @@ use cranelift_entity::{EntityRef, PrimaryMap};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, Once};
 use std::time::Instant;
 
 /// Why a compilation ended early.
@@ -210,17 +210,19 @@ pub fn each_mut<K: EntityRef, F: Send, R: Send>(
     if threads == 1 {
         return functions.values_mut().map(one).collect();
     }
-    let jobs: Vec<std::sync::Mutex<(&mut F, Option<Result<R, Internal>>)>> =
-        functions.values_mut().map(|function| std::sync::Mutex::new((function, None))).collect();
+    let jobs: Vec<Mutex<Job<'_, F, R>>> =
+        functions.values_mut().map(|function| Mutex::new(Job { function, result: None })).collect();
     let next = AtomicUsize::new(0);
     in_parallel(threads, || {
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut job = job.lock().expect("a job is taken once");
-            let result = one(job.0);
-            job.1 = Some(result);
+            let result = one(job.function);
+            job.result = Some(result);
         }
     });
-    jobs.into_iter().map(|job| job.into_inner().expect("a job does not panic").1.expect("every job is done")).collect()
+    jobs.into_iter()
+        .map(|job| job.into_inner().expect("a job does not panic").result.expect("every job is done"))
+        .collect()
 }
 
 /// Makes something of every function of a map, as [`each_mut`] does.
@@ -237,6 +239,12 @@ pub fn each<K: EntityRef + Send + Sync, F: Sync, R: Send>(
     }
     let results = each_mut(&mut jobs, options, |job| size(job.1), |job| name(job.1), |job| work(job.0, job.1))?;
     Ok(results.into_iter().collect())
+}
+
+/// A function to be worked on, and what came of it.
+struct Job<'a, F, R> {
+    function: &'a mut F,
+    result: Option<Result<R, Internal>>,
 }
 
 fn threads(options: &Options, sizes: &[usize]) -> usize {

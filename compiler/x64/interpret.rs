@@ -24,59 +24,13 @@ use super::arithmetic::{Flags, add, bits, divide, logic, shift, truncate};
 use super::registers::{ARGUMENTS, PReg, RESULT, Reg, RegSet};
 use super::runtime::RuntimeFn;
 use super::types::*;
+pub use super::watch::{Counts, Run, Watch};
 use crate::execution::{End, Limits, Machine, Outcome, Stop};
 use crate::semantics::{Scalar, Trap};
 use crate::support::internal::Internal;
 use crate::support::span::Span;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap, packed_option::PackedOption};
 use smallvec::SmallVec;
-
-/// What a run took.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Instructions, the ends of blocks included; a parallel move counts as its moves, a jump to the block that follows in
-    /// the layout as none.
-    pub instructions: u64,
-    /// Copies between registers and slots.
-    pub moves: u64,
-    /// Reads of arrays.
-    pub loads: u64,
-    /// Writes of arrays.
-    pub stores: u64,
-    /// Reads of the allocator's slots.
-    pub reloads: u64,
-    /// Writes of the allocator's slots.
-    pub spills: u64,
-    /// Jumps and conditional jumps.
-    pub branches: u64,
-    /// Calls, those of the runtime included.
-    pub calls: u64,
-}
-
-/// A run: what it showed, and what it took.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// What it showed.
-    pub outcome: Outcome,
-    /// What it took.
-    pub counts: Counts,
-}
-
-/// Watches a run. Places are the block and the number of the instruction in it.
-pub trait Watch {
-    /// An instruction, not a call, has written a register or a slot.
-    fn wrote(&mut self, function: FuncId, block: Block, index: usize, value: u64);
-
-    /// Something was printed, and the output is so long now.
-    fn printed(&mut self, function: FuncId, block: Block, index: usize, output: usize);
-}
-
-/// Watches nothing, at no cost.
-impl Watch for () {
-    fn wrote(&mut self, _: FuncId, _: Block, _: usize, _: u64) {}
-
-    fn printed(&mut self, _: FuncId, _: Block, _: usize, _: usize) {}
-}
 
 /// Runs the program. An error is a fault of the code, never of the Atlas program that it was made from.
 pub fn run<R: Reg>(program: &Program<R>, input: &[u8], limits: Limits) -> Result<Run, Internal> {

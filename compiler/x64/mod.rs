@@ -10,6 +10,7 @@ pub mod runtime;
 mod shape;
 pub mod types;
 pub mod verify;
+mod watch;
 
 pub use registers::*;
 pub use types::*;

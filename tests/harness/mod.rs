@@ -58,6 +58,7 @@ pub enum Output {
 }
 
 /// Runs to the end, or to the limit, when it is killed.
+#[allow(clippy::zombie_processes)] // It is waited for by `wait4`, which also tells its memory.
 pub fn run(command: &mut Command, input: Option<&Path>, output: Output, limit: Duration) -> Ran {
     let stdin = input.map_or_else(Stdio::null, |path| File::open(path).expect("the input opens").into());
     let mut stdout = tempfile::tempfile().expect("a temporary file");
