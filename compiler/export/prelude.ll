@@ -10,14 +10,14 @@ declare noalias i8* @calloc(i64, i64)
 declare void @free(i8*)
 declare void @llvm.memset.p0i8.i64(i8*, i8, i64, i1)
 @stdout = external global i8*
-@text.int = private constant [6 x i8] c"%lld%c\00"
+@text.int = private constant [7 x i8] c"%lld%c\00"
 @text.string = private constant [5 x i8] c"%s%c\00"
 @text.true = private constant [5 x i8] c"true\00"
 @text.false = private constant [6 x i8] c"false\00"
-@text.place = private constant [14 x i8] c" --> %s:%d:%d\0A\00"
+@text.place = private constant [15 x i8] c" --> %s:%d:%d\0A\00"
 @text.cannot = private constant [40 x i8] c"error: cannot write to standard output\0A\00"
 @text.division = private constant [25 x i8] c"error: division by zero\0A\00"
-@text.index = private constant [60 x i8] c"error: index %lld out of bounds for an array of length %lld\0A\00"
+@text.index = private constant [61 x i8] c"error: index %lld out of bounds for an array of length %lld\0A\00"
 @text.negative = private constant [36 x i8] c"error: negative array length %lld%c\00"
 @text.memory = private constant [22 x i8] c"error: out of memory\0A\00"
 @text.assert = private constant [25 x i8] c"error: assertion failed\0A\00"
@@ -39,7 +39,7 @@ done:
   ret void
 }
 define internal void @fail_at(i32 %line, i32 %column) cold noinline noreturn {
-  %text = bitcast [14 x i8]* @text.place to i8*
+  %text = bitcast [15 x i8]* @text.place to i8*
   %name = bitcast [SOURCE_BYTES x i8]* @source_name to i8*
   %written = call i32 (i32, i8*, ...) @dprintf(i32 2, i8* %text, i8* %name, i32 %line, i32 %column)
   call void @exit(i32 101)
@@ -58,7 +58,7 @@ define internal void @fail_division(i32 %line, i32 %column) cold noinline noretu
 }
 define internal void @fail_index(i64 %index, i64 %count, i32 %line, i32 %column) cold noinline noreturn {
   call void @finish_output()
-  %text = bitcast [60 x i8]* @text.index to i8*
+  %text = bitcast [61 x i8]* @text.index to i8*
   %written = call i32 (i32, i8*, ...) @dprintf(i32 2, i8* %text, i64 %index, i64 %count)
   call void @fail_at(i32 %line, i32 %column)
   unreachable
@@ -205,7 +205,7 @@ define internal i64 @length_bool(i8* %array) alwaysinline {
 
 ; Output.
 define internal void @put_int(i64 %value, i32 %end) {
-  %text = bitcast [6 x i8]* @text.int to i8*
+  %text = bitcast [7 x i8]* @text.int to i8*
   %written = call i32 (i8*, ...) @printf(i8* %text, i64 %value, i32 %end)
   ret void
 }
