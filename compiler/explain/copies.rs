@@ -27,6 +27,9 @@ use cranelift_entity::EntityRef;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+/// How many members of a class a row names: a class may have thousands, and so may the ledger have rows about it.
+const MEMBERS: usize = 8;
+
 /// What became of a copy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -38,7 +41,8 @@ pub enum Fate {
     /// The source is a constant, which is made where it is needed.
     Constant,
     /// Source and destination share one class of the allocator: nothing moves.
-    Coalesced { class: usize, members: Vec<String> },
+    /// `members` names the first few of the class's `size` registers.
+    Coalesced { class: usize, size: usize, members: Vec<String> },
     /// Not coalesced, but both were given one place all the same.
     SamePlace { witness: Option<Witness> },
     /// What it would write is never read, or at hand anyway.
@@ -59,7 +63,11 @@ impl Fate {
             Fate::SameValue => "no copy: the operand is the φ itself".to_string(),
             Fate::Removed { stage } => format!("removed by {stage}"),
             Fate::Constant => "constant, made where it is needed".to_string(),
-            Fate::Coalesced { members, .. } => format!("coalesced: one class {{{}}}", members.join(", ")),
+            Fate::Coalesced { size, members, .. } => {
+                let more =
+                    if *size > members.len() { format!(" … {} more", size - members.len()) } else { String::new() };
+                format!("coalesced: one class {{{}{more}}}", members.join(", "))
+            }
             Fate::SamePlace { witness } => format!("not coalesced, but both have one place{}", because(witness)),
             Fate::NotNeeded => "not needed: nothing reads what it would write, or it is at hand".to_string(),
             Fate::Selected => "part of another instruction".to_string(),
@@ -385,10 +393,9 @@ impl Ledger<'_> {
         match copy.fate {
             Moved::Coalesced => {
                 let class = facts.vregs[copy.dst.index()].class.map_or(usize::MAX, |class| class as usize);
-                let members = facts.classes.get(class).map_or(Vec::new(), |class| {
-                    class.members.iter().map(|member| self.vreg_text(facts, *member)).collect()
-                });
-                Fate::Coalesced { class, members }
+                let all = facts.classes.get(class).map_or(&[][..], |class| class.members.as_slice());
+                let members = all.iter().take(MEMBERS).map(|member| self.vreg_text(facts, *member)).collect();
+                Fate::Coalesced { class, size: all.len(), members }
             }
             Moved::SamePlace => Fate::SamePlace { witness },
             Moved::NotNeeded => Fate::NotNeeded,

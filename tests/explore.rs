@@ -1,0 +1,199 @@
+//! The explorer's page as a browser shows it, `explain`, and the views of dumps, through the executable.
+//!
+//! The browser is Debian's Chromium, driven by playwright-core from the npm registry: `npm install --prefix target/browser
+//! playwright-core`. Without them the browser test says so and passes, except in CI, where it fails.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn atlc(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_atlc")).args(arguments).output().expect("atlc starts")
+}
+
+fn text(arguments: &[&str]) -> String {
+    let output = atlc(arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "atlc {arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("listings are text")
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn example(name: &str) -> String {
+    root().join("examples").join(name).to_string_lossy().into_owned()
+}
+
+/// A program of one function with about so many lines, in many loops and branches.
+fn large(lines: usize) -> String {
+    let mut text = String::from("let a = read();\nlet b = 1;\n");
+    for part in 0..lines / 9 {
+        text.push_str(&format!(
+            "let i{part} = 0;\nwhile (i{part} < a) {{\n  if (b > {part}) {{\n    let t = a;\n    a = b;\n    b = t + {part};\n  }}\n  i{part} += 1;\n}}\n"
+        ));
+    }
+    text.push_str("print(a, b);\n");
+    text
+}
+
+#[test]
+fn the_page_works_in_a_browser() {
+    let modules = root().join("target/browser/node_modules");
+    let chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+        .iter()
+        .map(Path::new)
+        .find(|path| path.exists());
+    let (Some(chromium), true) = (chromium, modules.join("playwright-core").exists()) else {
+        assert!(std::env::var_os("CI").is_none(), "CI must have chromium, node and playwright-core");
+        println!(
+            "skipped: chromium or playwright-core (npm install --prefix target/browser playwright-core) is missing"
+        );
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let hostile = "print(\"</script><script>alert(1)</script>\"); // <!-- <img src=x onerror=alert(2)> ]]> \u{2028}\n";
+    std::fs::write(path("hostile.atl"), hostile).expect("the disk has room");
+    std::fs::write(path("large.atl"), large(5000)).expect("the disk has room");
+    text(&["explore", &example("swap.atl"), "-o", &path("swap.html")]);
+    text(&["explore", &example("sort.atl"), "-O2", "-o", &path("functions.html"), "-C", "keep-functions"]);
+    text(&["explore", &path("hostile.atl"), "-o", &path("hostile.html")]);
+    text(&["explore", &path("large.atl"), "-o", &path("large.html")]);
+    let output = Command::new("node")
+        .arg(root().join("tests/browser/check.cjs"))
+        .arg(chromium)
+        .arg(folder.path())
+        .env("NODE_PATH", modules)
+        .output()
+        .expect("node starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{out}");
+    assert!(output.status.success(), "{out}\n{err}");
+    assert!(out.lines().filter(|line| line.starts_with("ok ")).count() > 40, "{out}");
+}
+
+/// The ledger accounts for every copy: each φ operand before splitting and each copy out of SSA form has one row.
+#[test]
+fn the_ledger_adds_up() {
+    for (name, level) in
+        [("swap", "1"), ("rotate5", "2"), ("lost_copy", "2"), ("critical_edge", "0"), ("spill", "2"), ("sort", "2")]
+    {
+        let file = example(&format!("{name}.atl"));
+        let level = format!("-O{level}");
+        let sequence = text(&["dump", &file, "--stage", "sequence", &level]);
+        let split = text(&["dump", &file, "--stage", "split-edges", &level]);
+        let ledger: serde_json::Value =
+            serde_json::from_str(&text(&["explain", "copies", &file, "--json", &level])).expect("JSON");
+        let rows = ledger["rows"].as_array().expect("rows");
+        let kind = |row: &serde_json::Value| row["fate"]["kind"].as_str().expect("a kind").to_string();
+        let is_copy = |line: &&str| line.contains(" = copy ");
+        let copies = sequence.lines().filter(is_copy).count();
+        let listed = rows.iter().filter(|row| !matches!(kind(row).as_str(), "same-value" | "removed")).count();
+        assert_eq!(copies, listed, "{name}: every copy of the dump has one row");
+        let mut in_dump: Vec<String> = sequence
+            .lines()
+            .filter(is_copy)
+            .map(|line| line.split(" ; ").next().unwrap_or(line).trim().to_string())
+            .collect();
+        let mut in_rows: Vec<String> = rows
+            .iter()
+            .filter(|row| !matches!(kind(row).as_str(), "same-value" | "removed"))
+            .map(|row| row["copy"].as_str().expect("a copy").to_string())
+            .collect();
+        in_dump.sort();
+        in_rows.sort();
+        assert_eq!(in_dump, in_rows, "{name}");
+        // Each φ of the split form has an operand for each way into its block: ` from bN` in its line.
+        let operands: usize =
+            split.lines().filter(|line| line.contains(" = phi ")).map(|line| line.matches(" from b").count()).sum();
+        let phi_rows = rows.iter().filter(|row| row["phi"].is_string() && kind(row) != "removed").count();
+        assert_eq!(operands, phi_rows, "{name}: every φ operand has one row");
+        for row in rows.iter().filter(|row| kind(row) == "survives") {
+            assert!(
+                !row["machine"].as_array().expect("a list").is_empty(),
+                "{name}: a survivor is an instruction: {row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_swap_explains_itself() {
+    let copies = text(&["explain", "copies", &example("swap.atl")]);
+    assert!(copies.contains("rescues %5 from a cycle, edge b2→b1"), "{copies}");
+    assert!(copies.contains("are both live at"), "{copies}");
+    let hazards = text(&["explain", "hazards", &example("swap.atl")]);
+    assert!(hazards.contains("cycle: on b2→b1 x, y trade values: %5 is rescued in"), "{hazards}");
+    let phis = text(&["explain", "phis", "--variable", "t", "--block", "b1", &example("swap.atl")]);
+    assert_eq!(
+        phis,
+        "main: t is written in b2\n  b1 has no φ for t: definitions meet there (b2 → b1, round 1), but t is not live-in\n"
+    );
+}
+
+#[test]
+fn a_rotated_loop_shows_the_lost_copy() {
+    let hazards = text(&["explain", "hazards", &example("lost_copy.atl"), "-O2"]);
+    assert!(hazards.contains("lost copy: the copy to"), "{hazards}");
+    let notes = text(&["explain", "hazards", "--notes", &example("lost_copy.atl"), "-O2"]);
+    assert!(notes.contains("lost_copy.atl:"), "{notes}");
+}
+
+#[test]
+fn dumps_as_differences_json_and_graphs() {
+    let swap = example("swap.atl");
+    let diff = text(&["dump", &swap, "--diff", "split-edges..parallel-copies"]);
+    assert!(diff.lines().any(|line| line.starts_with('-') && line.contains("phi x")), "{diff}");
+    assert!(diff.lines().any(|line| line.starts_with('+') && line.contains("parallel")), "{diff}");
+    let changed = text(&["dump", &swap, "--all", "--only-changed"]);
+    assert!(changed.contains(".ssa ----") && !changed.contains(".sccp ----"), "{changed}");
+    let json: serde_json::Value =
+        serde_json::from_str(&text(&["dump", &swap, "--stage", "ssa", "--format", "json"])).expect("JSON");
+    assert_eq!(json["version"], 1);
+    assert_eq!(json["stages"].as_array().expect("stages").len(), 1);
+    let dot = text(&["dump", &swap, "--stage", "ssa", "--format", "dot"]);
+    assert!(dot.contains("b1 -> b2 [label=\"true\"];") && dot.contains("b2 -> b1"), "{dot}");
+    let wrong = atlc(&["dump", &swap, "--diff", "ssa"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn watching_serves_the_page_again_when_the_file_changes() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpStream;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("a.atl");
+    std::fs::write(&file, "print(1);\n").expect("the disk has room");
+    let mut server = Command::new(env!("CARGO_BIN_EXE_atlc"))
+        .args(["explore", "--watch"])
+        .arg(&file)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("atlc starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("stderr is a pipe")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    let address = first.split("http://").nth(1).expect("an address").split('/').next().expect("a host").to_string();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(&address).expect("the server listens");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    };
+    assert!(get("/").contains("print(1);") && get("/version").ends_with('0'));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::fs::write(&file, "print(2);\n").expect("the disk has room");
+    let mut seen = false;
+    for _ in 0..100 {
+        seen = get("/version").ends_with('1');
+        if seen {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let page = get("/");
+    server.kill().expect("it still runs");
+    server.wait().expect("it ends");
+    assert!(seen && page.contains("print(2);"), "the page is made again");
+}
