@@ -22,14 +22,14 @@
 //! order in each block, but for moves (`mov`, `imm` and string addresses between registers and slots, `parallel`, `push`,
 //! `pop`, `xchg`), and the same blocks, but for blocks with a number that the original does not have: those hold moves
 //! only, jump, and stand on edges. **out**: `Ok` if the allocation is right; that the allocated code keeps the machine's
-//! own rules is for `verify`. Cost: linear in instructions, plus, for each block, the values that some block needs from a
-//! predecessor and that are in a place there, times the rounds until nothing changes (few: loops are passed twice).
+//! own rules is for `verify`. Cost: linear in instructions, plus, for each block, the values that it needs from its
+//! predecessors and the places in use, times the rounds until nothing changes (few: loops are passed twice).
 
 use super::places::{Constant, Place, Source, constants_of, is_move, moves_of, operands, place_of};
 use crate::support::internal::Internal;
 use crate::x64::*;
 use cranelift_entity::{EntityRef, SecondaryMap};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// Checks that `allocated` does what `original` does.
@@ -63,8 +63,8 @@ struct Checker<'a> {
     /// Elements that may have a class, each once (`listed` says which are in it).
     present: Vec<u32>,
     listed: Vec<bool>,
-    /// Virtual registers that some block reads before it writes them. Others do not matter across blocks.
-    global: Vec<bool>,
+    /// For each block of the original the virtual registers that it needs from its predecessors, in order.
+    needs: SecondaryMap<Block, Vec<u32>>,
     constants: FxHashMap<Constant, Class>,
     /// Classes below are constants'.
     first_class: Class,
@@ -90,14 +90,14 @@ impl<'a> Checker<'a> {
             class: vec![UNKNOWN; count as usize],
             present: Vec::new(),
             listed: vec![false; count as usize],
-            global: vec![false; original.vregs.len()],
+            needs: SecondaryMap::new(),
             constants: FxHashMap::default(),
             first_class: 0,
             next_class: 0,
             pushed: Vec::new(),
         };
         checker.number_constants();
-        checker.find_globals();
+        checker.find_needs();
         checker
     }
 
@@ -117,14 +117,14 @@ impl<'a> Checker<'a> {
             let block = order[index];
             self.enter(states[index].as_ref().expect("a block is visited after one of its predecessors"));
             self.block(block)?;
-            let out = self.leave();
             let mut earliest = index + 1;
             for target in self.allocated.blocks[block].term.successors() {
+                let out = self.leave(target);
                 let target = rank[target];
                 let changed = match &mut states[target] {
                     Some(state) => meet(state, &out, self.first_class, &mut self.next_class),
                     empty => {
-                        *empty = Some(out.clone());
+                        *empty = Some(out);
                         true
                     }
                 };
@@ -161,11 +161,20 @@ impl<'a> Checker<'a> {
         self.next_class = self.first_class;
     }
 
-    fn find_globals(&mut self) {
+    /// Finds what each block of the original needs from its predecessors: from each read that no write of its block comes
+    /// before, back over the edges to the blocks that write the register. Cost: linear in what is found.
+    fn find_needs(&mut self) {
         // The block that last wrote a register, by number from 1.
         let mut written = vec![0; self.original.vregs.len()];
+        let mut writes: FxHashSet<(Block, VReg)> = FxHashSet::default();
+        let mut needs: FxHashSet<(Block, VReg)> = FxHashSet::default();
+        let mut preds: SecondaryMap<Block, SmallVec<[Block; 4]>> = SecondaryMap::new();
+        let mut work: Vec<(Block, VReg)> = Vec::new();
         for (number, block) in self.original.layout.iter().enumerate() {
             let data = &self.original.blocks[*block];
+            for target in data.term.successors() {
+                preds[target].push(*block);
+            }
             let mut exposed: SmallVec<[VReg; 8]> = SmallVec::new();
             for inst in &data.insts {
                 inst.op.for_each_reg(|vreg, role, _| match role {
@@ -173,7 +182,10 @@ impl<'a> Checker<'a> {
                     Role::Use | Role::Mod | Role::Def => {}
                 });
                 inst.op.for_each_reg(|vreg, role, _| match role {
-                    Role::Def | Role::Mod => written[vreg.index()] = number + 1,
+                    Role::Def | Role::Mod => {
+                        written[vreg.index()] = number + 1;
+                        writes.insert((*block, vreg));
+                    }
                     Role::Use => {}
                 });
             }
@@ -182,8 +194,17 @@ impl<'a> Checker<'a> {
                     exposed.push(vreg);
                 }
             });
-            exposed.into_iter().for_each(|vreg| self.global[vreg.index()] = true);
+            work.extend(exposed.into_iter().filter(|vreg| needs.insert((*block, *vreg))).map(|vreg| (*block, vreg)));
         }
+        while let Some((block, vreg)) = work.pop() {
+            self.needs[block].push(vreg.index() as u32);
+            for pred in &preds[block] {
+                if !writes.contains(&(*pred, vreg)) && needs.insert((*pred, vreg)) {
+                    work.push((*pred, vreg));
+                }
+            }
+        }
+        self.original.layout.iter().for_each(|block| self.needs[*block].sort_unstable());
     }
 
     /// The graphs must be the same, but for new blocks on edges.
@@ -264,7 +285,7 @@ impl<'a> Checker<'a> {
         }
         for (vreg, data) in self.original.vregs.iter() {
             if let Some(register) = data.pinned
-                && self.global[vreg.index()]
+                && self.needs[self.original.layout[0]].binary_search(&vreg.as_u32()).is_ok()
                 && classes[register.number() as usize] != UNKNOWN
             {
                 elements.push((vreg.as_u32(), classes[register.number() as usize]));
@@ -333,31 +354,24 @@ impl<'a> Checker<'a> {
         self.pushed.clear();
     }
 
-    /// What of the state in hand matters to other blocks: classes of a name that some block reads first, with a place or
-    /// constant where it is.
-    fn leave(&mut self) -> State {
-        let matters = |checker: &Checker, element: u32| element >= checker.incoming || checker.global[element as usize];
-        let mut named: FxHashMap<Class, (bool, bool)> = FxHashMap::default();
-        for element in &self.present {
-            let class = self.get(*element);
-            if class != UNKNOWN && matters(self, *element) {
-                let entry = named.entry(class).or_default();
-                if *element < self.places {
-                    entry.0 = true;
-                } else {
-                    entry.1 = true;
-                }
+    /// What of the state in hand matters to a block that comes next: the names that it needs, and the places that hold one
+    /// of them or a constant.
+    fn leave(&self, target: Block) -> State {
+        let target = if self.is_new(target) { self.through(target) } else { target };
+        let needs = &self.needs[target];
+        let mut named: FxHashSet<Class> = FxHashSet::default();
+        let mut elements = Vec::new();
+        for element in needs.iter().copied().chain(self.incoming..self.places) {
+            let class = self.get(element);
+            if class != UNKNOWN {
+                named.insert(class);
+                elements.push((element, class));
             }
         }
-        let mut elements = Vec::new();
-        for element in &self.present {
-            let class = self.get(*element);
-            if class == UNKNOWN || !matters(self, *element) {
-                continue;
-            }
-            let (has_name, has_place) = named[&class];
-            if class < self.first_class || has_name && has_place {
-                elements.push((*element, class));
+        for element in self.present.iter().copied().filter(|element| *element >= self.places) {
+            let class = self.get(element);
+            if class != UNKNOWN && (class < self.first_class || named.contains(&class)) {
+                elements.push((element, class));
             }
         }
         elements.sort_unstable();

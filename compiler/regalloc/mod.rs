@@ -104,9 +104,6 @@ pub fn run(function: &Function<VReg>, options: &Options) -> Result<(Function<PRe
     let allocator = assign::run(&points, &live.fixed, &classes, uses, options).map_err(name)?;
     let resolution = resolve::run(&allocator, &live);
     let rewritten = rewrite::run(function, &allocator, &live, &resolution).map_err(name)?;
-    if cfg!(debug_assertions) {
-        checker::check(function, &rewritten.function).map_err(name)?;
-    }
     let facts = facts::gather(function, &points, &live, &allocator, &resolution, &rewritten);
     Ok((rewritten.function, facts))
 }
