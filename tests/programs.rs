@@ -45,3 +45,24 @@ fn with_other_ways_into_ssa() {
     everywhere(&["-O0", "--ssa", "minimal", "--ssa-copies", "keep"]);
     everywhere(&["-O1", "--ssa", "semi-pruned", "--ssa-copies", "keep"]);
 }
+
+#[test]
+fn with_isolated_phis() {
+    everywhere(&["-O0", "--out-of-ssa", "isolate", "--verify"]);
+    everywhere(&["-O2", "--out-of-ssa", "isolate", "-C", "regs=5"]);
+}
+
+#[test]
+fn with_copies_coalesced_by_value() {
+    everywhere(&["-O0", "--ssa-copies", "keep", "--out-of-ssa", "boissinot"]);
+    everywhere(&["-O1", "--out-of-ssa", "boissinot"]);
+    everywhere(&["-O2", "--out-of-ssa", "boissinot", "--verify"]);
+}
+
+/// Without optimization, form made without folding copies is conventional, however the φs are placed.
+#[test]
+fn with_versions_renamed_back() {
+    for pruning in ["minimal", "semi-pruned", "pruned"] {
+        everywhere(&["-O0", "--ssa", pruning, "--ssa-copies", "keep", "--out-of-ssa", "rename", "--verify"]);
+    }
+}

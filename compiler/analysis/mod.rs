@@ -3,5 +3,6 @@
 pub mod cfg;
 pub mod dominators;
 pub mod frontiers;
+pub mod live_points;
 pub mod liveness;
 pub mod loops;

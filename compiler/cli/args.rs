@@ -5,6 +5,7 @@
 use super::tool_args::{self, Bisect, Fuzz, Reduce, Verify};
 use crate::pipeline::{Options, stages};
 use crate::regalloc;
+use crate::ssa::OutOfSsa;
 use crate::ssa::construct::{Copies, Pruning};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -262,6 +263,9 @@ pub struct CodeOptions {
     /// Whether copies between variables become values of their own
     #[arg(long, value_name = "HOW", default_value = "fold")]
     pub ssa_copies: SsaCopies,
+    /// The way out of SSA form
+    #[arg(long, value_name = "METHOD", default_value = "split")]
+    pub out_of_ssa: Method,
     /// `regs=N` allocates N registers only, `spill-all` keeps all values in memory, `keep-functions` keeps functions
     /// that the body does not reach, `threads=N` bounds threads
     #[arg(short = 'C', value_name = "SWITCH")]
@@ -297,6 +301,19 @@ pub enum SsaCopies {
     Keep,
 }
 
+/// `--out-of-ssa`
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    /// Split critical edges, put the copies of each edge in sequence
+    Split,
+    /// Isolate each φ by copies on both sides, as LLVM does
+    Isolate,
+    /// Isolate, and coalesce by value (Boissinot and others, 2009)
+    Boissinot,
+    /// Make one value of what φs connect, where the form is conventional
+    Rename,
+}
+
 impl CodeOptions {
     /// The pipeline's options, or what is wrong with the switches.
     pub fn options(&self) -> Result<Options, String> {
@@ -311,6 +328,12 @@ impl CodeOptions {
         options.ssa.copies = match self.ssa_copies {
             SsaCopies::Fold => Copies::Fold,
             SsaCopies::Keep => Copies::Keep,
+        };
+        options.out_of_ssa = match self.out_of_ssa {
+            Method::Split => OutOfSsa::Split,
+            Method::Isolate => OutOfSsa::Isolate,
+            Method::Boissinot => OutOfSsa::Boissinot,
+            Method::Rename => OutOfSsa::Rename,
         };
         for switch in &self.switches {
             match switch.split_once('=') {

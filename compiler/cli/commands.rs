@@ -151,6 +151,9 @@ pub fn failed(failure: Failure, source: &Source, colour: Colour) -> Stop {
             source.name
         )),
         Failure::Stage(message) => Stop::Error(message),
+        Failure::NotConventional(why) => Stop::Error(format!(
+            "`--out-of-ssa rename` needs conventional SSA form: {why}\n  at -O0, `--ssa-copies keep` gives it; the other ways out need none"
+        )),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::explain::copies::{self, Fate, Row};
 use crate::explain::hazards;
 use crate::explain::phis::{self, Placement};
 use crate::explain::trace;
+use crate::ssa::OutOfSsa;
 use crate::support::diagnostics::Diagnostic;
 use crate::support::span::Source;
 use serde::Serialize;
@@ -24,6 +25,12 @@ pub const VERSION: u32 = 1;
 /// Explains.
 pub fn run(arguments: &Explain, colour: Colour) -> Result<(), Stop> {
     let options = arguments.code.options().map_err(Stop::Usage)?;
+    if options.out_of_ssa != OutOfSsa::Split && arguments.what != What::Phis {
+        return Err(Stop::Usage(format!(
+            "`--out-of-ssa {}` with `explain`: it tells of edges, split where they must be, and their sequences; `atlc compare` shows the other ways beside that one",
+            options.out_of_ssa.name()
+        )));
+    }
     let source = read(&arguments.file, colour)?;
     let trace = trace::trace(&source, &options).map_err(|failure| failed(failure, &source, colour))?;
     let wanted = |function: &str| arguments.function.as_ref().is_none_or(|name| name == function);

@@ -69,7 +69,9 @@ impl Observer for Trace {
 impl Trace {
     fn ir(&mut self, stage: &'static str, program: &ir::Program) {
         match program.functions[program.entry].form {
-            Form::Variables => self.variables = Some(program.clone()),
+            // Renaming comes back to this form.
+            Form::Variables if self.constructed.is_none() => self.variables = Some(program.clone()),
+            Form::Variables => {}
             Form::Ssa => {
                 let now: FxHashSet<(FuncId, Value)> = phis(program).collect();
                 if self.constructed.is_some() {

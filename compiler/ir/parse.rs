@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
         self.spend(number, made, span)?;
         let values = &mut self.draft().function.values;
         while values.len() <= number {
-            values.push(ValueData { ty: Type::INT, variable: None.into(), replaced_by: None });
+            values.push(ValueData { ty: Type::INT, variable: None.into(), replaced_by: None, version_of: None.into() });
         }
         Ok(Value::new(number))
     }

@@ -99,8 +99,8 @@ pub enum Op {
     /// `%1 = copy %2`: the value itself.
     Copy(Operand),
     /// `parallel %1 = %2, %3 = 4`: all sources are read before any destination is written. Only in
-    /// [`Form::ParallelCopies`], where it stands on an edge: last in a block that jumps, or first in a block with one
-    /// predecessor. Has no result of its own; destinations are distinct.
+    /// [`Form::ParallelCopies`], where it stands first or last in a block. (Edge splitting puts it on edges: last in a
+    /// block that jumps, or first in a block with one predecessor.) Has no result of its own; destinations are distinct.
     Parallel(Vec<(Value, Operand)>),
     /// `%1 = int %2 + %3` (`int` or `bool` is the type of operands and result). `/` and `%` trap on zero.
     Binary { op: BinaryOp, ty: Scalar, args: [Operand; 2] },
@@ -316,6 +316,8 @@ pub struct ValueData {
     pub variable: PackedOption<Variable>,
     /// What a pass has replaced it by. The replacement may have been replaced in turn.
     pub replaced_by: Option<Operand>,
+    /// The value that was assigned many times before SSA construction made this one of its versions.
+    pub version_of: PackedOption<Value>,
 }
 
 /// A source variable.
@@ -439,7 +441,7 @@ impl Function {
 
     /// A new value.
     pub fn make_value(&mut self, ty: Type, variable: Option<Variable>) -> Value {
-        self.values.push(ValueData { ty, variable: variable.into(), replaced_by: None })
+        self.values.push(ValueData { ty, variable: variable.into(), replaced_by: None, version_of: None.into() })
     }
 
     /// A new instruction, not yet in a block.

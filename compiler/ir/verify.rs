@@ -9,7 +9,7 @@
 //! | variables | none | none | any number; every way to a read has one |
 //! | ssa | any | none | one, which dominates all reads; an argument is read at the end of the block that the edge leaves |
 //! | split-ssa | not on critical edges | none | as in ssa |
-//! | parallel-copies | none | on edges: last in a block that jumps, first in a block with one edge in | as over variables |
+//! | parallel-copies | none | first or last in a block | as over variables |
 //! | sequenced | none | none | as over variables |
 //!
 //! Whether every way has a definition is found without liveness sets: what reaches a block is what reaches its immediate
@@ -71,7 +71,7 @@ impl Verifier<'_> {
         for &block in &self.function.layout {
             let data = &self.function.blocks[block];
             for (at, inst) in data.insts.iter().enumerate() {
-                self.parallel(block, at, *inst, &preds)?;
+                self.parallel(block, at, *inst)?;
                 self.inst(block, *inst)?;
             }
             self.terminator(block)?;
@@ -190,17 +190,14 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that a parallel copy stands on an edge.
-    fn parallel(&self, block: Block, at: usize, inst: Inst, preds: &SecondaryMap<Block, Vec<Block>>) -> Check {
+    /// Checks that a parallel copy stands where copies for φs belong.
+    fn parallel(&self, block: Block, at: usize, inst: Inst) -> Check {
         let Op::Parallel(copies) = &self.function.insts[inst].op else { return Ok(()) };
         if self.function.form != Form::ParallelCopies {
             return broken(block, format!("a parallel copy in the form `{}`", self.function.form.name()));
         }
-        let data = &self.function.blocks[block];
-        let on_edge_out = at + 1 == data.insts.len() && matches!(data.term, Terminator::Jump(_));
-        let on_edge_in = at == 0 && preds[block].len() == 1;
-        if !on_edge_out && !on_edge_in {
-            return broken(block, "a parallel copy stands on no edge");
+        if at != 0 && at + 1 != self.function.blocks[block].insts.len() {
+            return broken(block, "a parallel copy stands neither first nor last in its block");
         }
         let mut destinations = FxHashSet::default();
         for (destination, _) in copies {
@@ -654,8 +651,9 @@ mod tests {
         let critical = "%1 = eof\nbranch %1 ? b1 : b2\nb1:\n%0 = phi [1 from b0, 2 from b2]\nreturn\nb2:\njump b1";
         assert_eq!(in_form(Form::Ssa, critical), None);
         assert_eq!(in_form(Form::SplitSsa, critical).as_deref(), Some("the edge to b1 is critical and has arguments"));
-        let parallel = "parallel %0 = 1\nprint %0\nreturn";
-        assert_eq!(in_form(Form::ParallelCopies, parallel).as_deref(), Some("a parallel copy stands on no edge"));
+        let parallel = "print 5\nparallel %0 = 1\nprint %0\nreturn";
+        let expected = "a parallel copy stands neither first nor last in its block";
+        assert_eq!(in_form(Form::ParallelCopies, parallel).as_deref(), Some(expected));
         let on_edges = "parallel %0 = 1\njump b1\nb1:\nparallel %0 = 2\nprint %0\nreturn";
         assert_eq!(in_form(Form::ParallelCopies, on_edges), None);
         assert_eq!(in_form(Form::Sequenced, on_edges).as_deref(), Some("a parallel copy in the form `sequenced`"));

@@ -1,6 +1,6 @@
 //! What the user may choose about a compilation; the same options and source give the same bytes.
 
-use crate::ssa::construct;
+use crate::ssa::{OutOfSsa, construct};
 use crate::x64::RegSet;
 
 /// The choices that stages look at.
@@ -12,6 +12,8 @@ pub struct Options {
     pub opt_limit: Option<u64>,
     /// How φs are placed, and whether copies between variables survive the construction of SSA.
     pub ssa: construct::Options,
+    /// The way out of SSA form.
+    pub out_of_ssa: OutOfSsa,
     /// The registers that allocation may use.
     pub registers: RegSet,
     /// Every virtual register lives in the stack frame.
@@ -30,6 +32,7 @@ impl Default for Options {
             level: 1,
             opt_limit: None,
             ssa: construct::Options::default(),
+            out_of_ssa: OutOfSsa::default(),
             registers: RegSet::ALLOCATABLE,
             spill_all: false,
             keep_functions: false,

@@ -34,6 +34,8 @@ pub enum Failure {
     Internal(Internal),
     /// A stage cannot do its work for a reason outside of both, in a sentence: linking.
     Stage(String),
+    /// The program has no conventional SSA form, which renaming needs: where versions overlap.
+    NotConventional(String),
 }
 
 impl From<Internal> for Failure {
@@ -129,7 +131,9 @@ fn run(
 
 /// Do the options ask for the stage?
 fn wanted(stage: &Stage, options: &Options) -> bool {
-    stage.level <= options.level && !(options.keep_functions && matches!(stage.step, Step::DropFunctions))
+    stage.level <= options.level
+        && stage.methods.contains(&options.out_of_ssa)
+        && !(options.keep_functions && matches!(stage.step, Step::DropFunctions))
 }
 
 /// The state that the source is in, and the first stage that may run: IR text starts at the form that it is in.

@@ -2,7 +2,7 @@
 //!
 //! A stage's name is its flag (`--stage`, `--emit`, `--stop-after`), its dump file and its row in `--time-passes`. Its
 //! number orders the dump files; facts stand between the stages that they are about. Optional stages say from which
-//! level on they run. Which stage must stand before which, and why, is in [`ORDER`]; a test holds it.
+//! level on they run, and stages on the way out of SSA form say which ways take them. Which stage must stand before which, and why, is in [`ORDER`]; a test holds it.
 
 use super::facts::FactKind;
 use super::options::Options;
@@ -12,6 +12,7 @@ use super::steps;
 use crate::emit;
 use crate::ir::{self, Form};
 use crate::opt::{self, fuel::Fuel};
+use crate::ssa::OutOfSsa;
 use crate::support::internal::Internal;
 use crate::x64::{self, PReg, VReg};
 use std::sync::LazyLock;
@@ -52,6 +53,8 @@ pub struct Stage {
     pub to: Language,
     /// The level from which it runs; 0 means that it is required.
     pub level: u8,
+    /// The ways out of SSA form that it is part of.
+    pub methods: &'static [OutOfSsa],
     /// Its work.
     pub step: Step,
     /// Who judges its work, besides the verifier of the language that it gives.
@@ -71,6 +74,13 @@ pub struct Fact {
 }
 
 const SSA: Language = Language::Ir(Form::Ssa);
+const EVERY: &[OutOfSsa] = &OutOfSsa::ALL;
+const SPLITS: &[OutOfSsa] = &[OutOfSsa::Split];
+const ISOLATES: &[OutOfSsa] = &[OutOfSsa::Isolate];
+const COALESCES: &[OutOfSsa] = &[OutOfSsa::Boissinot];
+const RENAMES: &[OutOfSsa] = &[OutOfSsa::Rename];
+const HAS_COPIES: &[OutOfSsa] = &[OutOfSsa::Split, OutOfSsa::Isolate, OutOfSsa::Boissinot];
+const KEEPS_EDGES: &[OutOfSsa] = &[OutOfSsa::Isolate, OutOfSsa::Boissinot];
 
 /// The stages before optimization.
 const FRONT: [Stage; 6] = [
@@ -80,6 +90,7 @@ const FRONT: [Stage; 6] = [
         from: Language::Source,
         to: Language::Tokens,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::tokens),
         judge: None,
     },
@@ -89,6 +100,7 @@ const FRONT: [Stage; 6] = [
         from: Language::Tokens,
         to: Language::Ast,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::ast),
         judge: None,
     },
@@ -98,6 +110,7 @@ const FRONT: [Stage; 6] = [
         from: Language::Ast,
         to: Language::Hir,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::hir),
         judge: None,
     },
@@ -107,6 +120,7 @@ const FRONT: [Stage; 6] = [
         from: Language::Hir,
         to: Language::Ir(Form::Variables),
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::cfg),
         judge: None,
     },
@@ -116,6 +130,7 @@ const FRONT: [Stage; 6] = [
         from: Language::Ir(Form::Variables),
         to: Language::Ir(Form::Variables),
         level: 0,
+        methods: EVERY,
         step: Step::DropFunctions,
         judge: None,
     },
@@ -125,19 +140,21 @@ const FRONT: [Stage; 6] = [
         from: Language::Ir(Form::Variables),
         to: SSA,
         level: 0,
+        methods: EVERY,
         step: Step::IrFunction(steps::ssa),
         judge: None,
     },
 ];
 
 /// The stages behind optimization.
-const BACK: [Stage; 12] = [
+const BACK: [Stage; 17] = [
     Stage {
         name: "drop-functions.2",
         title: "functions that inlining has left without callers dropped",
         from: SSA,
         to: SSA,
         level: 2,
+        methods: EVERY,
         step: Step::DropFunctions,
         judge: None,
     },
@@ -147,6 +164,7 @@ const BACK: [Stage; 12] = [
         from: SSA,
         to: Language::Ir(Form::SplitSsa),
         level: 0,
+        methods: SPLITS,
         step: Step::IrFunction(steps::split_edges),
         judge: None,
     },
@@ -156,7 +174,38 @@ const BACK: [Stage; 12] = [
         from: Language::Ir(Form::SplitSsa),
         to: Language::Ir(Form::ParallelCopies),
         level: 0,
+        methods: SPLITS,
         step: Step::IrFunction(steps::parallel_copies),
+        judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
+    },
+    Stage {
+        name: "split-twin-edges",
+        title: "edges split that share both ends but not what they carry",
+        from: SSA,
+        to: SSA,
+        level: 0,
+        methods: KEEPS_EDGES,
+        step: Step::IrFunction(steps::split_twin_edges),
+        judge: None,
+    },
+    Stage {
+        name: "isolate",
+        title: "phis isolated by parallel copies on both sides",
+        from: SSA,
+        to: Language::Ir(Form::ParallelCopies),
+        level: 0,
+        methods: ISOLATES,
+        step: Step::IrFunction(steps::isolate),
+        judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
+    },
+    Stage {
+        name: "coalesce",
+        title: "phis isolated, and what does not interfere made one",
+        from: SSA,
+        to: Language::Ir(Form::ParallelCopies),
+        level: 0,
+        methods: COALESCES,
+        step: Step::IrFunction(steps::coalesce),
         judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
     },
     Stage {
@@ -165,8 +214,29 @@ const BACK: [Stage; 12] = [
         from: Language::Ir(Form::ParallelCopies),
         to: Language::Ir(Form::Sequenced),
         level: 0,
+        methods: HAS_COPIES,
         step: Step::IrFunction(steps::sequence),
         judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
+    },
+    Stage {
+        name: "rename",
+        title: "what phis connect made one value",
+        from: SSA,
+        to: Language::Ir(Form::Variables),
+        level: 0,
+        methods: RENAMES,
+        step: Step::Program(steps::rename),
+        judge: Some(Judge::OutOfSsa(steps::validate_out_of_ssa)),
+    },
+    Stage {
+        name: "sequence.2",
+        title: "out of SSA: no copies to put in sequence",
+        from: Language::Ir(Form::Variables),
+        to: Language::Ir(Form::Sequenced),
+        level: 0,
+        methods: RENAMES,
+        step: Step::IrFunction(steps::finish_renaming),
+        judge: None,
     },
     Stage {
         name: "isel",
@@ -174,6 +244,7 @@ const BACK: [Stage; 12] = [
         from: Language::Ir(Form::Sequenced),
         to: Language::Virtual,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::isel),
         judge: None,
     },
@@ -183,6 +254,7 @@ const BACK: [Stage; 12] = [
         from: Language::Virtual,
         to: Language::Physical,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::regalloc),
         judge: Some(Judge::Allocation(steps::check_allocation)),
     },
@@ -192,6 +264,7 @@ const BACK: [Stage; 12] = [
         from: Language::Physical,
         to: Language::Physical,
         level: 1,
+        methods: EVERY,
         step: Step::MachineFunction(emit::peephole::run),
         judge: None,
     },
@@ -201,6 +274,7 @@ const BACK: [Stage; 12] = [
         from: Language::Physical,
         to: Language::Physical,
         level: 1,
+        methods: EVERY,
         step: Step::MachineFunction(emit::shrink_wrap::run),
         judge: None,
     },
@@ -210,6 +284,7 @@ const BACK: [Stage; 12] = [
         from: Language::Physical,
         to: Language::Physical,
         level: 1,
+        methods: EVERY,
         step: Step::MachineFunction(emit::layout::run),
         judge: None,
     },
@@ -219,6 +294,7 @@ const BACK: [Stage; 12] = [
         from: Language::Physical,
         to: Language::Bytes,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::bytes),
         judge: None,
     },
@@ -228,6 +304,7 @@ const BACK: [Stage; 12] = [
         from: Language::Bytes,
         to: Language::Object,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::object),
         judge: None,
     },
@@ -237,6 +314,7 @@ const BACK: [Stage; 12] = [
         from: Language::Object,
         to: Language::Executable,
         level: 0,
+        methods: EVERY,
         step: Step::Program(steps::executable),
         judge: None,
     },
@@ -269,6 +347,7 @@ static STAGES: LazyLock<Vec<Stage>> = LazyLock::new(|| {
         from: SSA,
         to: SSA,
         level: pass.level,
+        methods: EVERY,
         step: Step::Optimize(pass.run),
         judge: None,
     });
@@ -358,6 +437,9 @@ pub const ORDER: &[Before] = &[
     before("sccp", "simplify-cfg", "constants decide branches, which leave blocks to be merged"),
     before("copy-propagation", "lvn", "equal operands are seen only under one name"),
     before("lvn", "dce", "what was found equal is dead code then"),
+    before("drop-functions.2", "split-twin-edges", "edges of functions that go need no blocks"),
+    before("split-twin-edges", "isolate", "copies at the end of a branch cannot tell which way it goes"),
+    before("split-twin-edges", "coalesce", "copies at the end of a branch cannot tell which way it goes"),
     before("drop-functions.2", "split-edges", "edges of functions that go need no blocks"),
     before("regalloc", "layout", "allocation may empty the blocks of split edges, which layout then passes over"),
 ];
@@ -369,10 +451,10 @@ mod tests {
 
     #[test]
     fn every_language_leads_to_the_next() {
-        for level in 0..=2 {
+        for (level, method) in (0..=2).flat_map(|level| OutOfSsa::ALL.map(|method| (level, method))) {
             let mut language = Language::Source;
-            for stage in all().iter().filter(|stage| stage.level <= level) {
-                assert_eq!(stage.from, language, "{} at -O{level}", stage.name);
+            for stage in all().iter().filter(|stage| stage.level <= level && stage.methods.contains(&method)) {
+                assert_eq!(stage.from, language, "{} at -O{level}, {method:?}", stage.name);
                 language = stage.to;
             }
             assert_eq!(language, Language::Executable);

@@ -10,7 +10,7 @@ use crate::ir;
 use crate::support::internal::Internal;
 use crate::x64::{self, PReg, VReg};
 use crate::{build, check, emit, isel as selection, regalloc as allocation, ssa as static_single_assignment, syntax};
-use static_single_assignment::{construct, destruct};
+use static_single_assignment::{boissinot, construct, destruct, isolate, rename as renaming};
 
 fn wrong(stage: &str, state: &State) -> ! {
     panic!("the stage {stage} does not start from {:?}", state.language())
@@ -77,6 +77,41 @@ pub fn sequence(function: &mut ir::Function, _: &Options) -> usize {
     let before = function.insts.len();
     static_single_assignment::sequence::run(function);
     function.insts.len() - before
+}
+
+/// SSA → SSA without branches whose edges go to one block with different arguments; gives the number of blocks made.
+pub fn split_twin_edges(function: &mut ir::Function, _: &Options) -> usize {
+    let before = function.blocks.len();
+    static_single_assignment::split_edges::run_twins(function);
+    function.blocks.len() - before
+}
+
+/// SSA → parallel copies into and out of values of their own; gives the number of values made.
+pub fn isolate(function: &mut ir::Function, _: &Options) -> usize {
+    let before = function.values.len();
+    isolate::run(function);
+    function.values.len() - before
+}
+
+/// SSA → the parallel copies that coalescing by value leaves; gives the number of copies coalesced.
+pub fn coalesce(function: &mut ir::Function, _: &Options) -> usize {
+    boissinot::run(function).coalesced
+}
+
+/// SSA → variables, unless the form is not conventional.
+pub fn rename(state: State, _: &Context<'_>) -> Result<State, Failure> {
+    let State::Ir(mut program) = state else { wrong("rename", &state) };
+    for function in program.functions.values_mut() {
+        renaming::run(function)
+            .map_err(|overlap| Failure::NotConventional(format!("{overlap} (function {})", function.name)))?;
+    }
+    Ok(State::Ir(program))
+}
+
+/// Variables that renaming has left → out of SSA form.
+pub fn finish_renaming(function: &mut ir::Function, _: &Options) -> usize {
+    renaming::finish(function);
+    0
 }
 
 /// Runs each function's SSA form and what it has become side by side, symbolically.

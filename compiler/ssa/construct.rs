@@ -386,6 +386,7 @@ impl Renaming {
         let mut make = |function: &mut Function, value: Value, of: Value| {
             let (ty, variable) = (function.values[of].ty, function.values[of].variable.expand());
             let version = function.make_value(ty, variable);
+            function.values[version].version_of = Some(of).into();
             made[value.index() - sites.first_provisional] = Some(version);
             version
         };

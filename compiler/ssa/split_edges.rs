@@ -21,15 +21,37 @@ use cranelift_entity::SecondaryMap;
 
 /// Splits the edges. The new blocks have the role [`Role::Split`].
 pub fn run(function: &mut Function) {
+    let preds = prepare(function);
+    let splits = |_: &Function, _: Block, edge: &Edge, _: usize| !edge.args.is_empty() && preds[edge.target] > 1;
+    split(function, splits);
+    function.form = Form::SplitSsa;
+}
+
+/// Splits only the second edge of branches whose edges both go to one block with different arguments: copies at the
+/// branch's end could not tell which way it goes. The function stays in [`Form::Ssa`].
+pub fn run_twins(function: &mut Function) {
+    prepare(function);
+    split(function, |function, block, edge, number| {
+        let first = function.blocks[block].term.edges().next().expect("a branch has two edges");
+        number == 1 && first.target == edge.target && first.args != edge.args
+    });
+}
+
+/// Drops blocks that nothing reaches: one without edges into it would lose the definitions of its φs with the φs. Gives
+/// the number of edges into each block.
+fn prepare(function: &mut Function) -> SecondaryMap<Block, u32> {
     assert!(function.form == Form::Ssa, "only edges of SSA form are split");
-    // A block without edges into it would lose the definitions of its φs with the φs.
     let cfg = Cfg::compute(function);
     function.layout.retain(|block| cfg.is_reachable(*block));
-
-    let mut preds: SecondaryMap<Block, u32> = SecondaryMap::new();
+    let mut preds = SecondaryMap::new();
     for block in &function.layout {
         function.blocks[*block].term.edges().for_each(|edge| preds[edge.target] += 1);
     }
+    preds
+}
+
+/// Splits the edges of branches that `splits` picks, given the block that an edge leaves and the edge's number there.
+fn split(function: &mut Function, splits: impl Fn(&Function, Block, &Edge, usize) -> bool) {
     let mut layout = Vec::with_capacity(function.layout.len());
     for block in std::mem::take(&mut function.layout) {
         layout.push(block);
@@ -38,8 +60,8 @@ pub fn run(function: &mut Function) {
         }
         for number in 0..2 {
             let span = function.blocks[block].term_span;
-            let edge = edge_mut(function, block, number);
-            if edge.args.is_empty() || preds[edge.target] < 2 {
+            let edge = function.blocks[block].term.edges().nth(number).expect("a branch has two edges");
+            if !splits(function, block, edge, number) {
                 continue;
             }
             let old = edge.clone();
@@ -51,7 +73,6 @@ pub fn run(function: &mut Function) {
         }
     }
     function.layout = layout;
-    function.form = Form::SplitSsa;
 }
 
 fn edge_mut(function: &mut Function, block: Block, number: usize) -> &mut Edge {

@@ -20,8 +20,8 @@
 //! problems that it looks for: Preston Briggs et al., Practical Improvements to the Construction and Destruction of Static
 //! Single Assignment Form, 1998. It shares no code with `destruct`, `sequence` and `graph::parallel_copy`.
 //!
-//! **in**: a function in an SSA form, and the same function in [`Form::ParallelCopies`] or [`Form::Sequenced`], with the
-//! same blocks, instructions and numbers of values, but for copies. Or the function in parallel copies and in sequence:
+//! **in**: a function in an SSA form, and the same function in [`Form::ParallelCopies`], [`Form::Sequenced`] or, renamed,
+//! in [`Form::Variables`], with the same blocks and instructions but for copies; results may have other names. Or the function in parallel copies and in sequence:
 //! what is said of versions then holds for what a value held before, which a parallel copy gives it. **out**: `Ok` if it does the same. Cost: linear in
 //! instructions and φ operands, plus exceptions times blocks that they live through.
 
@@ -80,7 +80,11 @@ struct Validator<'a> {
     names: Vec<Option<Contents>>,
     versions: Vec<Option<Contents>>,
     touched: Vec<Element>,
+    /// Values that are listed for the edge in hand; all false in between.
+    listed: Vec<bool>,
     next: u32,
+    /// For each block the names, of those that the SSA code does not have, that it reads from the block before.
+    carried: SecondaryMap<Block, SmallVec<[Value; 4]>>,
 }
 
 impl<'a> Validator<'a> {
@@ -92,7 +96,9 @@ impl<'a> Validator<'a> {
             names: vec![None; count],
             versions: vec![None; count],
             touched: Vec::new(),
+            listed: vec![false; count],
             next: 0,
+            carried: carried(destroyed, ssa.values.len()),
         }
     }
 
@@ -135,7 +141,7 @@ impl<'a> Validator<'a> {
     fn check_forms(&self) -> Result<(), Internal> {
         let way = (self.ssa.form, self.destroyed.form);
         let goes_on = match way {
-            (Form::Ssa | Form::SplitSsa, Form::ParallelCopies | Form::Sequenced) => true,
+            (Form::Ssa | Form::SplitSsa, Form::Variables | Form::ParallelCopies | Form::Sequenced) => true,
             (Form::ParallelCopies, Form::Sequenced) => true,
             (Form::Variables | Form::Ssa | Form::SplitSsa | Form::ParallelCopies | Form::Sequenced, _) => false,
         };
@@ -285,14 +291,17 @@ impl<'a> Validator<'a> {
                 (Some(original), None) => return Err(wrong(format!("an instruction is missing: {:?}", original.op))),
                 (None, Some(made)) => return Err(wrong(format!("an instruction was not there: {:?}", made.op))),
                 (Some(original), Some(made)) => {
-                    if original.result != made.result {
-                        return Err(wrong(format!("the result of an instruction has changed: {:?}", made.op)));
-                    }
                     self.operands(&original.op, &made.op).map_err(wrong)?;
-                    if let Some(result) = original.result.expand() {
-                        let contents = self.fresh();
-                        self.put(Element::Version(result), contents);
-                        self.put(Element::Name(result), contents);
+                    match (original.result.expand(), made.result.expand()) {
+                        (Some(version), Some(name)) if ssa.values[version].ty == destroyed.values[name].ty => {
+                            let contents = self.fresh();
+                            self.put(Element::Version(version), contents);
+                            self.put(Element::Name(name), contents);
+                        }
+                        (None, None) => {}
+                        (Some(_) | None, _) => {
+                            return Err(wrong(format!("the result of an instruction has changed: {:?}", made.op)));
+                        }
                     }
                 }
             }
@@ -360,17 +369,37 @@ impl<'a> Validator<'a> {
         let saved: Vec<Contents> = params.iter().map(|param| self.get(Element::Version(*param))).collect();
         params.iter().zip(contents).for_each(|(param, contents)| self.put(Element::Version(*param), contents));
         let limit = ssa.values.len();
-        // Names that the SSA code does not have are forgotten.
+        // Names that the SSA code does not have are forgotten, unless the target begins with reading them.
         let kept = |element: &Element| match element {
-            Element::Name(value) | Element::Version(value) => value.index() < limit,
+            Element::Name(value) => value.index() < limit || self.carried[before.target].contains(value),
+            Element::Version(value) => value.index() < limit,
         };
-        let elements: Vec<(Element, (Contents, Contents))> = self
-            .touched
-            .iter()
-            .filter(|element| kept(element))
-            .map(|element| (*element, (self.get(*element), self.get(*element))))
-            .collect();
-        let state = canonical(elements);
+        // Name and version are looked at together: where the one has changed, the other is no pair any more, and may be
+        // what a third one holds. And where an exception holds what a pair does, the pair has a part in it.
+        let mut elements: Vec<(Element, (Contents, Contents))> = Vec::with_capacity(2 * self.touched.len());
+        let mut marked: Vec<Value> = Vec::new();
+        for element in &self.touched {
+            let (Element::Name(value) | Element::Version(value)) = *element;
+            let pair = match self.get(*element) {
+                Contents::Pair(pair) if pair != value => Some(pair),
+                Contents::Pair(_)
+                | Contents::Unknown
+                | Contents::Int(_)
+                | Contents::Bool(_)
+                | Contents::Of(_)
+                | Contents::New(_) => None,
+            };
+            for value in [Some(value), pair].into_iter().flatten() {
+                if std::mem::replace(&mut self.listed[value.index()], true) {
+                    continue;
+                }
+                marked.push(value);
+                let both = [Element::Name(value), Element::Version(value)].into_iter().filter(kept);
+                elements.extend(both.map(|element| (element, (self.get(element), self.get(element)))));
+            }
+        }
+        marked.into_iter().for_each(|value| self.listed[value.index()] = false);
+        let state = self.canonical(elements);
         params.iter().zip(saved).for_each(|(param, contents)| self.put(Element::Version(*param), contents));
         Ok(state)
     }
@@ -400,8 +429,41 @@ impl<'a> Validator<'a> {
         elements.dedup();
         let get = |state: &State, element: Element| state.get(element).unwrap_or_else(|| self.default(element));
         let contents = elements.into_iter().map(|element| (element, (get(a, element), get(b, element)))).collect();
-        canonical(contents)
+        self.canonical(contents)
     }
+
+    /// The state that lists these elements' contents; names that the SSA code does not have hold nothing unless listed.
+    fn canonical(&self, elements: Vec<(Element, (Contents, Contents))>) -> State {
+        let mut state = canonical(elements);
+        state.0.retain(|(element, contents)| *contents != Contents::Unknown || self.default(*element) != *contents);
+        state
+    }
+}
+
+/// For each block the values from number `limit` on that it reads before it writes them.
+fn carried(function: &Function, limit: usize) -> SecondaryMap<Block, SmallVec<[Value; 4]>> {
+    let mut carried: SecondaryMap<Block, SmallVec<[Value; 4]>> = SecondaryMap::new();
+    if function.values.len() == limit {
+        return carried;
+    }
+    let mut written: SecondaryMap<Value, Option<Block>> = SecondaryMap::new();
+    for &block in &function.layout {
+        let data = &function.blocks[block];
+        let mut read = |operand: Operand, written: &SecondaryMap<Value, Option<Block>>| {
+            if let Operand::Value(value) = operand
+                && value.index() >= limit
+                && written[value] != Some(block)
+            {
+                carried[block].push(value);
+            }
+        };
+        for inst in &data.insts {
+            function.insts[*inst].op.for_each_operand(|operand| read(operand, &written));
+            function.insts[*inst].for_each_def(|value| written[value] = Some(block));
+        }
+        data.term.for_each_operand(|operand| read(operand, &written));
+    }
+    carried
 }
 
 /// The state that lists these elements' contents. Elements are equal if their keys are, of which neither half
