@@ -232,7 +232,7 @@ pub fn run_reduce(arguments: &Reduce, colour: Colour) -> Result<(), Stop> {
                 match pipeline::compile(&candidate, &options, "executable", &mut [&mut verifier]) {
                     Ok(_) => !verifier.into_report().agrees(),
                     Err(Failure::Internal(_)) => true,
-                    Err(Failure::Source(_) | Failure::Stage(_)) => false,
+                    Err(Failure::Source(_) | Failure::Stage(_) | Failure::NotConventional(_)) => false,
                 }
             }
         }
@@ -320,7 +320,7 @@ fn attempt(source: &Source, bytes: &[u8], options: &Options, limits: &VerifyLimi
         },
         Err(Failure::Internal(internal)) => Err(internal.to_string()),
         Err(Failure::Source(_)) => Err("the source has errors".to_string()),
-        Err(Failure::Stage(message)) => Err(message),
+        Err(Failure::Stage(message) | Failure::NotConventional(message)) => Err(message),
     };
     // The machine interpreter sees what the machine may forgive.
     let shown = match (native, machine.shown) {

@@ -188,7 +188,7 @@ pub fn run(
             Fault { kind: Kind::Rejected, message: format!("{:?}", errors.first().map(|error| &error.message)) }
         }
         Failure::Internal(internal) => Fault { kind: Kind::Internal, message: internal.to_string() },
-        Failure::Stage(message) => Fault { kind: Kind::Internal, message },
+        Failure::Stage(message) | Failure::NotConventional(message) => Fault { kind: Kind::Internal, message },
     })?;
     let report = verifier.into_report();
     if let Some(difference) = &report.difference {

@@ -43,7 +43,7 @@ pub fn front_end(bytes: &[u8]) {
             return;
         }
         Err(Failure::Internal(internal)) => panic!("{internal}"),
-        Err(Failure::Stage(message)) => panic!("{message}"),
+        Err(Failure::Stage(message) | Failure::NotConventional(message)) => panic!("{message}"),
     }
     let first = syntax::parse(&source).ast.map(|tree| syntax::format(&tree)).expect("it has compiled");
     let again = Source::new("fuzz.atl", first.clone());
@@ -78,7 +78,7 @@ pub fn ir_text(bytes: &[u8]) {
         }
         Err(Failure::Internal(internal)) => panic!("{internal}\n{}", source.text),
         // What is rejected is rejected for a reason; that the parser takes it is no promise.
-        Err(Failure::Source(_) | Failure::Stage(_)) => {}
+        Err(Failure::Source(_) | Failure::Stage(_) | Failure::NotConventional(_)) => {}
     }
 }
 
