@@ -121,8 +121,18 @@ pub struct Chart {
     pub points: u32,
     /// Where blocks start.
     pub blocks: Vec<(u32, u32)>,
-    /// Name, virtual register, segments with the place that holds it: from, to, place.
-    pub rows: Vec<(String, u32, Vec<(u32, u32, String)>)>,
+    /// One for each virtual register.
+    pub rows: Vec<RangeRow>,
+}
+
+/// The live range of one virtual register.
+pub struct RangeRow {
+    /// The register and what it holds, for people.
+    pub name: String,
+    /// The register's number.
+    pub vreg: u32,
+    /// From, to, and the place that holds it there.
+    pub segments: Vec<(u32, u32, String)>,
 }
 
 /// The whole file.
@@ -389,7 +399,7 @@ fn chart_data(chart: &Chart) -> Value {
     let rows: Vec<Value> = chart
         .rows
         .iter()
-        .map(|(name, vreg, segments)| json!({ "name": name, "entity": key(Entity::VReg(*vreg)), "segments": segments }))
+        .map(|row| json!({ "name": row.name, "entity": key(Entity::VReg(row.vreg)), "segments": row.segments }))
         .collect();
     json!({ "points": chart.points, "blocks": blocks, "rows": rows })
 }

@@ -4,7 +4,7 @@
 //! **in**: a source and options. **out**: a [`Page`]. Cost: each stage is printed once; overlays are computed for functions
 //! whose graph is drawn.
 
-use super::page::{Chart, Graph, LARGEST_GRAPH, Links, Page, Row, Stage, Table};
+use super::page::{Chart, Graph, LARGEST_GRAPH, Links, Page, RangeRow, Row, Stage, Table};
 use crate::analysis::{cfg::Cfg, dominators::DomTree, frontiers, liveness::Liveness, loops::Loops};
 use crate::explain::copies;
 use crate::explain::hazards;
@@ -288,7 +288,7 @@ fn chart(facts: &Facts, function: &Function) -> Chart {
             },
             None => format!("v{index}"),
         };
-        chart.rows.push((name, index as u32, segments));
+        chart.rows.push(RangeRow { name, vreg: index as u32, segments });
     }
     chart
 }

@@ -166,7 +166,7 @@ fn run_seed(seed: u64, settings: &Settings, runner: &Runner) -> (Counts, Vec<Fin
     let input = input(seed);
     let shape = generate::Shape::of_seed(seed);
     let mut programs = vec![("atl", Source::new(format!("{seed}.atl"), generate::generate(seed, &shape)))];
-    if seed % 4 == 0 {
+    if seed.is_multiple_of(4) {
         programs.push(("ir", Source::new(format!("{seed}.ir"), random_ir(seed))));
     }
     for (language, source) in programs {

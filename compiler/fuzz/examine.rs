@@ -69,10 +69,10 @@ impl Config {
         let config = |level| Config {
             level,
             pruning: [Pruning::Pruned, Pruning::SemiPruned, Pruning::Minimal][(way % 3) as usize],
-            copies: if way / 3 % 2 == 0 { Copies::Fold } else { Copies::Keep },
+            copies: if (way / 3).is_multiple_of(2) { Copies::Fold } else { Copies::Keep },
             registers: (way / 6 == 1).then_some(regalloc::FEWEST_REGISTERS + (seed / 18 % 6) as usize),
             spill_all: way / 6 == 2,
-            every_stage: seed % 7 == 0,
+            every_stage: seed.is_multiple_of(7),
         };
         [config(0), config(1), config(2)]
     }

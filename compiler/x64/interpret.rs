@@ -25,7 +25,7 @@ use super::registers::{ARGUMENTS, PReg, RESULT, Reg, RegSet};
 use super::runtime::RuntimeFn;
 use super::types::*;
 pub use super::watch::{Counts, Run, Watch};
-use crate::execution::{End, Limits, Machine, Outcome, Stop};
+use crate::execution::{End, Limits, Machine, Stop};
 use crate::semantics::{Scalar, Trap};
 use crate::support::internal::Internal;
 use crate::support::span::Span;
