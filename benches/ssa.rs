@@ -8,8 +8,11 @@ use atlc::support::span::Source;
 use std::fmt::Write;
 use std::time::Instant;
 
+/// A name, what makes the program of a size, and whether liveness is measured on it.
+type Shape = (&'static str, fn(usize) -> String, bool);
+
 fn main() {
-    let shapes: [(&str, fn(usize) -> String, bool); 5] = [
+    let shapes: [Shape; 5] = [
         ("n ifs that change a variable each, in a loop", ifs_in_a_loop, false),
         ("n variables in one block, all read in the next", straight, true),
         ("n ways out of a loop, each after a variable of its own", breaks, true),

@@ -21,12 +21,15 @@ use crate::analysis::cfg::Cfg;
 use crate::ir::{Block, CopyOrigin, Edge, Form, Function, Op, Operand, Terminator, Value};
 use cranelift_entity::SecondaryMap;
 
+/// The copies of one edge: the block at whose end they stand, the edge, and what they copy.
+type EdgeCopies = (Block, Option<CopyOrigin>, Vec<(Value, Operand)>);
+
 /// Replaces φs by isolating copies.
 pub fn run(function: &mut Function) {
     assert!(function.form == Form::Ssa, "φs are isolated in SSA form");
     let cfg = Cfg::compute(function);
     let mut into: Vec<(Block, Vec<(Value, Operand)>)> = Vec::new();
-    let mut out: Vec<(Block, Option<CopyOrigin>, Vec<(Value, Operand)>)> = Vec::new();
+    let mut out: Vec<EdgeCopies> = Vec::new();
     // The value of each φ, kept by φ.
     let mut own: SecondaryMap<Value, Option<Value>> = SecondaryMap::new();
     for block in function.layout.clone() {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::execution::Limit;
+use crate::execution::Outcome;
 use crate::support::random::Random;
 use crate::support::span::Positions;
 use crate::x64::VReg;
