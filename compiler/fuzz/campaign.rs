@@ -8,6 +8,7 @@
 
 use super::examine::{self, Config, Fault, Kind};
 use super::{generate, reduce, reduce_ir};
+use crate::execution::Limits;
 use crate::ir;
 use crate::support::random::Random;
 use crate::support::span::Source;
@@ -183,7 +184,8 @@ fn run_seed(seed: u64, settings: &Settings, runner: &Runner) -> (Counts, Vec<Fin
                 reduced,
             });
         };
-        let reference = match guarded(|| examine::reference(&source, input.as_bytes(), examine::LIMITS.interpreted)) {
+        let reference = match guarded(|| examine::reference(&source, input.as_bytes(), examine::REFERENCE)) {
+            Ok(reference) if reference.is_cut() => continue,
             Ok(reference) => reference,
             Err(fault) => {
                 tell(String::new(), fault, None);
@@ -199,8 +201,9 @@ fn run_seed(seed: u64, settings: &Settings, runner: &Runner) -> (Counts, Vec<Fin
             if let Err(fault) = run(&source, &reference) {
                 let reduced = settings.reduce.then(|| {
                     shrink(&source, fault.kind, |candidate| {
-                        let reference =
-                            guarded(|| examine::reference(candidate, input.as_bytes(), examine::LIMITS.interpreted))?;
+                        // Dropping a statement often makes a loop endless; that is not worth many steps.
+                        let limits = Limits { steps: 200_000, ..examine::REFERENCE };
+                        let reference = guarded(|| examine::reference(candidate, input.as_bytes(), limits))?;
                         // One that takes long tells little.
                         if reference.is_cut() { Ok(()) } else { run(candidate, &reference) }
                     })
