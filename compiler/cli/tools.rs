@@ -263,6 +263,7 @@ fn config_of(options: &Options) -> Config {
         level: options.level,
         pruning: options.ssa.pruning,
         copies: options.ssa.copies,
+        out_of_ssa: options.out_of_ssa,
         registers: (options.registers != all).then(|| options.registers.len()),
         spill_all: options.spill_all,
         every_stage: false,

@@ -11,6 +11,7 @@ use crate::execution::Limits;
 use crate::ir::{self, Form};
 use crate::pipeline::observe::{Event, Observer, Recording};
 use crate::pipeline::{self, Failure, Language, Options, Stage, State};
+use crate::ssa::OutOfSsa;
 use crate::ssa::construct::{Copies, Pruning};
 use crate::support::span::{Positions, Source};
 use crate::verify::native::{Bounds, Runner};
@@ -53,6 +54,8 @@ pub struct Config {
     pub pruning: Pruning,
     /// Whether copies are values.
     pub copies: Copies,
+    /// The way out of SSA form.
+    pub out_of_ssa: OutOfSsa,
     /// How many registers; `None` for all.
     pub registers: Option<usize>,
     /// All values in memory.
@@ -62,17 +65,24 @@ pub struct Config {
 }
 
 impl Config {
-    /// The three ways, one for each level, in which a campaign compiles the program of a seed. All combinations come up in 18
-    /// seeds in a row.
+    /// The three ways, one for each level, in which a campaign compiles the program of a seed. All combinations come up in 54
+    /// seeds in a row; renaming, which refuses some programs otherwise, only without optimization and with copies kept.
     pub fn of_seed(seed: u64) -> [Config; 3] {
-        let way = seed % 18;
+        let way = seed % 54;
+        let copies = if (way / 3).is_multiple_of(2) { Copies::Fold } else { Copies::Keep };
         let config = |level| Config {
             level,
             pruning: [Pruning::Pruned, Pruning::SemiPruned, Pruning::Minimal][(way % 3) as usize],
-            copies: if (way / 3).is_multiple_of(2) { Copies::Fold } else { Copies::Keep },
-            registers: (way / 6 == 1).then_some(regalloc::FEWEST_REGISTERS + (seed / 18 % 6) as usize),
-            spill_all: way / 6 == 2,
-            every_stage: seed.is_multiple_of(7),
+            copies,
+            out_of_ssa: match way / 18 {
+                0 => OutOfSsa::Split,
+                1 => OutOfSsa::Boissinot,
+                _ if level == 0 && copies == Copies::Keep => OutOfSsa::Rename,
+                _ => OutOfSsa::Isolate,
+            },
+            registers: (way / 6 % 3 == 1).then_some(regalloc::FEWEST_REGISTERS + (seed / 54 % 6) as usize),
+            spill_all: way / 6 % 3 == 2,
+            every_stage: seed.is_multiple_of(17),
         };
         [config(0), config(1), config(2)]
     }
@@ -88,6 +98,9 @@ impl Config {
         if self.copies == Copies::Keep {
             flags.push_str(" --ssa-copies keep");
         }
+        if self.out_of_ssa != OutOfSsa::Split {
+            flags.push_str(&format!(" --out-of-ssa {}", self.out_of_ssa.name()));
+        }
         if let Some(registers) = self.registers {
             flags.push_str(&format!(" -C regs={registers}"));
         }
@@ -102,6 +115,7 @@ impl Config {
         let mut options = Options { level: self.level, threads: 1, spill_all: self.spill_all, ..Options::default() };
         options.ssa.pruning = self.pruning;
         options.ssa.copies = self.copies;
+        options.out_of_ssa = self.out_of_ssa;
         options.verify |= self.every_stage;
         if let Some(registers) = self.registers {
             options.registers = regalloc::Options::with_registers(registers)

@@ -153,7 +153,7 @@ pub fn judges(past: &Past, program: &Program) -> Vec<(&'static str, String)> {
         Program::Ir(ir) => {
             say("the IR verifier", ir::verify::verify(ir));
             if ir.functions[ir.entry].form == Form::Sequenced
-                && let Some(split) = &past.split
+                && let Some(split) = past.split.as_ref().or(past.ssa.as_ref())
             {
                 let validate = |(id, function): (_, &Function)| validate::validate(&split.functions[id], function);
                 say("the validator of SSA destruction", ir.functions.iter().try_for_each(validate));
