@@ -225,7 +225,7 @@ impl Machine<'_> {
                     }
                     op => {
                         let (result, class) = inst.result.as_ref().unwrap_or_else(|| panic!("{op} has no result"));
-                        let value = compute(op, *class, |n, class| arg(n, class), &self.memory);
+                        let value = compute(op, *class, arg, &self.memory);
                         temps.insert(result, (*class, cut(*class, value)));
                     }
                 }
