@@ -369,7 +369,11 @@ function ranges(chart) {
   const shown = chart.rows.slice(0, 400), row = 15, left = 110, right = 1000, height = shown.length * row + 24;
   const x = point => left + (right - left) * point / Math.max(1, chart.points);
   const root = svg('svg', { width: right + 20, height, role: 'img', 'aria-label': 'live ranges' });
+  // In a long function the blocks stand too close for lines and labels.
+  let free = -Infinity;
   for (const [point, name] of chart.blocks) {
+    if (x(point) < free) continue;
+    free = x(point) + 8 + 8 * name.length;
     root.append(svg('path', { d: 'M' + x(point) + ' 14V' + height, 'stroke-dasharray': '2 4' }), svg('text', { class: 'facts', x: x(point) + 2, y: 11, 'data-e': name }, name));
   }
   shown.forEach((range, i) => {
