@@ -83,8 +83,22 @@ impl Runner {
     }
 }
 
+/// How often a start is tried again while the file counts as being written.
+const TRIES: u32 = 200;
+
+/// Starts the program. Where another thread starts a process at the moment that the file is written, that process has the
+/// file open for an instant, and the system refuses to run it ("text file busy"): then it is tried again.
 fn start(command: &mut Command, input: Stdio) -> io::Result<Child> {
-    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for _ in 1..TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// Reads what the process shows until it ends, its time is over, or it has printed too much.

@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use std::os::fd::FromRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -57,6 +57,21 @@ pub enum Output {
     ClosedPipe,
 }
 
+/// Starts a command. An executable that this process has just written may be open in another process that is being
+/// started at this moment; the system then calls it busy, for an instant.
+#[allow(clippy::zombie_processes)] // The caller waits for it.
+fn started(command: &mut Command) -> Child {
+    for _ in 0..200 {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other.expect("it starts"),
+        }
+    }
+    panic!("{} stays busy", command.get_program().display());
+}
+
 /// Runs to the end, or to the limit, when it is killed.
 #[allow(clippy::zombie_processes)] // It is waited for by `wait4`, which also tells its memory.
 pub fn run(command: &mut Command, input: Option<&Path>, output: Output, limit: Duration) -> Ran {
@@ -68,8 +83,8 @@ pub fn run(command: &mut Command, input: Option<&Path>, output: Output, limit: D
         Output::Full => File::options().write(true).open("/dev/full").expect("/dev/full").into(),
         Output::ClosedPipe => closed_pipe(),
     };
-    let child =
-        command.stdin(stdin).stdout(to).stderr(stderr.try_clone().expect("a descriptor")).spawn().expect("it starts");
+    command.stdin(stdin).stdout(to).stderr(stderr.try_clone().expect("a descriptor"));
+    let child = started(command);
     let pid = child.id() as i32;
     let (finished, waiting) = channel::<()>();
     let killer = std::thread::spawn(move || match waiting.recv_timeout(limit) {
