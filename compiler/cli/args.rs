@@ -81,6 +81,9 @@ pub enum Command {
     /// Say why the code is as it is: the fate of every copy, hazards, φs
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Set the ways into SSA form and out of it side by side, with what each costs
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
     /// Write a page that shows all stages, to open in a browser
     #[command(after_help = EXPLORE_EXAMPLES)]
     Explore(Explore),
@@ -104,6 +107,15 @@ Examples:
   atlc explain copies --surviving examples/swap.atl only those that still move something, with the witness
   atlc explain hazards examples/lost_copy.atl       critical edges, lost copies, cycles, pruned φs
   atlc explain phis --variable x examples/swap.atl  why x has a φ in a block, or has none";
+
+const COMPARE_EXAMPLES: &str = "\
+Counts are of the whole program; the program is run on the input, as IR and as machine code.
+
+Examples:
+  atlc compare examples/swap.atl
+  atlc compare examples/sort.atl -O2 < examples/sort.input
+  atlc compare prog.atl -O0 --input data -C regs=5    few registers: more copies survive
+  atlc compare prog.atl --json | jq '.rows[] | select(.refused)'";
 
 const EXPLORE_EXAMPLES: &str = "\
 Examples:
@@ -150,6 +162,48 @@ pub enum What {
     Hazards,
     /// Why a variable has a φ in a block, or has none
     Phis,
+}
+
+/// `atlc compare`
+#[derive(Args, Debug)]
+pub struct Compare {
+    /// The program: `x.atl`, IR text `x.ir`, or `-` for standard input
+    pub file: PathBuf,
+    /// The program's input [default: standard input, if the program reads any]
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// As JSON (docs/json.md)
+    #[arg(long)]
+    pub json: bool,
+    /// How many steps each run may take
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    pub steps: u64,
+    /// Optimization level: 0, 1 or 2
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub level: u8,
+    /// As for `build`: `regs=N`, `spill-all`, `keep-functions`, `threads=N`
+    #[arg(short = 'C', value_name = "SWITCH")]
+    pub switches: Vec<String>,
+    /// Check the result of every stage (debug builds of atlc always do)
+    #[arg(long)]
+    pub verify: bool,
+}
+
+impl Compare {
+    /// The pipeline's options, but for the ways that are compared.
+    pub fn options(&self) -> Result<Options, String> {
+        let code = CodeOptions {
+            level: self.level,
+            ssa: SsaMethod::Pruned,
+            ssa_copies: SsaCopies::Fold,
+            out_of_ssa: Method::Split,
+            switches: self.switches.clone(),
+            opt_limit: None,
+            verify: self.verify,
+            time_passes: false,
+        };
+        code.options()
+    }
 }
 
 /// `atlc explore`

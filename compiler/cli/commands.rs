@@ -25,6 +25,7 @@ pub fn run(cli: Cli) -> Status {
         Command::Reduce(reduce) => tools::run_reduce(&reduce, colour),
         Command::Bisect(bisect) => tools::run_bisect(&bisect, colour),
         Command::Explain(explain) => super::explain::run(&explain, colour),
+        Command::Compare(compare) => super::compare::run(&compare, colour),
         Command::Explore(explore) => super::explore::run(&explore, colour),
     };
     match done {

@@ -30,6 +30,11 @@ pub fn read(path: &Path) -> Result<Source, Unreadable> {
     })
 }
 
+/// The bytes of a file, for a program to read.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, String> {
+    read_file(path).map_err(|reason| format!("cannot read `{}`: {reason}", path.display()))
+}
+
 fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Err("it is a directory".to_string()),

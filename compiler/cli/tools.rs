@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The program's input: standard input, if the program can read and the program itself is not there.
-fn program_input(file: &Path, source: &Source) -> Result<Vec<u8>, Stop> {
+pub fn program_input(file: &Path, source: &Source) -> Result<Vec<u8>, Stop> {
     let reads = source.text.contains("read") || source.text.contains("eof");
     if file.as_os_str() == "-" || !reads || io::stdin().is_terminal() {
         return Ok(Vec::new());

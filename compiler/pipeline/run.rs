@@ -13,7 +13,9 @@ use super::options::Options;
 use super::stages::{self, Stage, Step};
 use super::state::State;
 use crate::emit;
+use crate::ir::Form;
 use crate::opt::{drop_functions, fuel::Fuel};
+use crate::ssa::OutOfSsa;
 use crate::support::diagnostics::Diagnostic;
 use crate::support::internal::Internal;
 use crate::support::span::Source;
@@ -146,6 +148,18 @@ fn start(context: &Context<'_>) -> Result<(State, usize), Failure> {
         .map_err(Failure::Source)?;
     if let Err(internal) = crate::ir::verify::verify(&program) {
         return Err(Failure::Stage(format!("`{}` is not valid IR: {internal}", context.source.name)));
+    }
+    let form = program.functions[program.entry].form;
+    let method = context.options.out_of_ssa;
+    let fits = match form {
+        Form::Variables | Form::Ssa | Form::Sequenced => true,
+        Form::SplitSsa => method == OutOfSsa::Split,
+        Form::ParallelCopies => method != OutOfSsa::Rename,
+    };
+    if !fits {
+        let (name, form, method) = (&context.source.name, form.name(), method.name());
+        let message = format!("`{name}` is in the form `{form}`, from which `--out-of-ssa {method}` does not start");
+        return Err(Failure::Stage(message));
     }
     let state = State::Ir(program);
     let language = state.language();

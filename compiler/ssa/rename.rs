@@ -24,6 +24,7 @@ use crate::analysis::dominators::DomTree;
 use crate::analysis::live_points::{Phis, Place, Points};
 use crate::ir::{Block, CopyOrigin, Form, Function, Op, Operand, Value};
 use cranelift_entity::{PrimaryMap, SecondaryMap};
+use rustc_hash::FxHashSet;
 use std::fmt;
 
 /// Why the form is not conventional.
@@ -268,6 +269,7 @@ impl Webs {
                         // It lives on its edge only.
                         Member::Constant(_) => false,
                     };
+                let overlap = overlap && !self.same_constant(*member, current.1);
                 if overlap {
                     return Err(self.overlap(*member, current, function));
                 }
@@ -275,6 +277,17 @@ impl Webs {
             above.push(current);
         }
         Ok(())
+    }
+
+    /// Are both one constant, which one copy makes?
+    fn same_constant(&self, a: Member, b: Member) -> bool {
+        match (a, b) {
+            (Member::Constant(a), Member::Constant(b)) => {
+                let (a, b) = (&self.constants[a as usize], &self.constants[b as usize]);
+                a.pred == b.pred && a.operand == b.operand
+            }
+            (Member::Value(_) | Member::Constant(_), _) => false,
+        }
     }
 
     fn overlap(&self, first: Member, (place, second): &(Place, Member), function: &Function) -> Overlap {
@@ -331,7 +344,12 @@ fn rewrite(function: &mut Function, names: &PrimaryMap<Value, Value>, constants:
         data.term.for_each_operand_mut(rename);
         data.term.edges_mut().for_each(|edge| edge.args.clear());
     }
+    // In the order of the listing; what follows another of its block and class is the same constant.
+    let mut made: FxHashSet<(Block, Value)> = FxHashSet::default();
     for Constant { phi, operand, pred, edge } in constants {
+        if !made.insert((pred, names[phi])) {
+            continue;
+        }
         let span = function.blocks[pred].term_span;
         let inst = function.make_inst(Op::Copy(operand), Some(names[phi]), span);
         function.copy_origins.insert(inst, CopyOrigin::Phi { phi, pred, edge });
