@@ -98,7 +98,7 @@ fn cells(row: &Row, counts: &Counts) -> [String; 14] {
 
 /// One line of the table.
 fn line(text: &mut String, cells: &[String; 14]) {
-    const WIDTHS: [usize; 11] = [4, 9, 7, 6, 6, 7, 7, 8, 10, 8, 7];
+    const WIDTHS: [usize; 11] = [4, 9, 10, 6, 6, 7, 7, 8, 9, 7, 7];
     let mut line = String::new();
     for (cell, width) in cells.iter().zip(KEYS) {
         let _ = write!(line, "{cell:width$}");

@@ -22,13 +22,13 @@
 //!
 //! **in**: a function in an SSA form, and the same function in [`Form::ParallelCopies`], [`Form::Sequenced`] or, renamed,
 //! in [`Form::Variables`], with the same blocks and instructions but for copies; results may have other names. Or the function in parallel copies and in sequence:
-//! what is said of versions then holds for what a value held before, which a parallel copy gives it. **out**: `Ok` if it does the same. Cost: linear in
-//! instructions and φ operands, plus exceptions times blocks that they live through.
+//! what is said of versions then holds for what a value held before, which a parallel copy gives it. **out**: `Ok` if it
+//! does the same. Cost: linear in instructions and φ operands, plus exceptions times blocks that they live through.
 
 use crate::ir::{Block, Form, Function, Op, Operand, Terminator, Value};
 use crate::support::internal::Internal;
 use cranelift_entity::{EntityRef, SecondaryMap};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// Checks that the destroyed function does what the SSA function does.
@@ -83,6 +83,8 @@ struct Validator<'a> {
     /// Values that are listed for the edge in hand; all false in between.
     listed: Vec<bool>,
     next: u32,
+    /// What is read later of versions and of names, once it has been looked for.
+    read_later: Option<[SecondaryMap<Block, Vec<Value>>; 2]>,
     /// For each block the names, of those that the SSA code does not have, that it reads from the block before.
     carried: SecondaryMap<Block, SmallVec<[Value; 4]>>,
 }
@@ -98,6 +100,7 @@ impl<'a> Validator<'a> {
             touched: Vec::new(),
             listed: vec![false; count],
             next: 0,
+            read_later: None,
             carried: carried(destroyed, ssa.values.len()),
         }
     }
@@ -122,9 +125,9 @@ impl<'a> Validator<'a> {
                 self.destroyed.blocks[block].term.edges().map(|edge| edge.target).collect();
             for (edge, target) in targets.into_iter().enumerate() {
                 let out = self.edge(block, edge)?;
-                let target = rank[target];
+                let (block_there, target) = (target, rank[target]);
                 let joined = match &states[target] {
-                    Some(state) => self.meet(state, &out),
+                    Some(state) => self.meet(block_there, state, &out),
                     None => out,
                 };
                 if states[target].as_ref() != Some(&joined) {
@@ -399,13 +402,13 @@ impl<'a> Validator<'a> {
             }
         }
         marked.into_iter().for_each(|value| self.listed[value.index()] = false);
-        let state = self.canonical(elements);
+        let state = self.canonical(before.target, elements);
         params.iter().zip(saved).for_each(|(param, contents)| self.put(Element::Version(*param), contents));
         Ok(state)
     }
 
     /// What holds if either state may: elements are equal if they are so in both.
-    fn meet(&self, a: &State, b: &State) -> State {
+    fn meet(&mut self, block: Block, a: &State, b: &State) -> State {
         if a == b {
             return a.clone();
         }
@@ -429,15 +432,76 @@ impl<'a> Validator<'a> {
         elements.dedup();
         let get = |state: &State, element: Element| state.get(element).unwrap_or_else(|| self.default(element));
         let contents = elements.into_iter().map(|element| (element, (get(a, element), get(b, element)))).collect();
-        self.canonical(contents)
+        self.canonical(block, contents)
     }
 
-    /// The state that lists these elements' contents; names that the SSA code does not have hold nothing unless listed.
-    fn canonical(&self, elements: Vec<(Element, (Contents, Contents))>) -> State {
+    /// The state at the block's start that lists these elements' contents; names that the SSA code does not have hold
+    /// nothing unless listed. Where exceptions are many, as they are where values have new names, those are left out that
+    /// nothing reads before it is written: whatever is taken for granted of them, nobody relies on it.
+    fn canonical(&mut self, block: Block, elements: Vec<(Element, (Contents, Contents))>) -> State {
         let mut state = canonical(elements);
         state.0.retain(|(element, contents)| *contents != Contents::Unknown || self.default(*element) != *contents);
+        if state.0.len() > MANY && self.read_later.is_none() {
+            self.read_later = Some([read_later(self.ssa), read_later(self.destroyed)]);
+        }
+        if let Some([versions, names]) = &self.read_later {
+            state.0.retain(|(element, _)| match element {
+                Element::Version(value) => versions[block].binary_search(value).is_ok(),
+                Element::Name(value) => names[block].binary_search(value).is_ok(),
+            });
+        }
         state
     }
+}
+
+/// From so many exceptions at once on, those that matter to nobody are looked for.
+const MANY: usize = if cfg!(test) { 4 } else { 64 };
+
+/// For each block the values, in order, that some way from its start reads before it writes them; its φs are written
+/// before the start. This is liveness once more: the judge does not believe what the judged may have believed.
+fn read_later(function: &Function) -> SecondaryMap<Block, Vec<Value>> {
+    let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    let mut phi_of: SecondaryMap<Value, Option<Block>> = SecondaryMap::new();
+    let mut writes: FxHashSet<(Value, Block)> = FxHashSet::default();
+    let mut reads: Vec<(Value, Block)> = Vec::new();
+    for &block in &function.layout {
+        let data = &function.blocks[block];
+        data.term.edges().for_each(|edge| preds[edge.target].push(block));
+        data.params.iter().for_each(|phi| phi_of[*phi] = Some(block));
+        let mut read = |operand: Operand, writes: &FxHashSet<(Value, Block)>| {
+            if let Operand::Value(value) = operand
+                && !writes.contains(&(value, block))
+            {
+                reads.push((value, block));
+            }
+        };
+        for inst in &data.insts {
+            function.insts[*inst].op.for_each_operand(|operand| read(operand, &writes));
+            function.insts[*inst].for_each_def(|value| {
+                writes.insert((value, block));
+            });
+        }
+        data.term.for_each_operand(|operand| read(operand, &writes));
+    }
+    reads.sort_unstable();
+    reads.dedup();
+    let mut found: SecondaryMap<Block, Vec<Value>> = SecondaryMap::new();
+    let mut work: Vec<Block> = Vec::new();
+    for of_value in reads.chunk_by(|a, b| a.0 == b.0) {
+        let value = of_value[0].0;
+        work.extend(of_value.iter().map(|(_, block)| *block));
+        while let Some(block) = work.pop() {
+            // Values come in order, so the block has this one if it is its last.
+            if found[block].last() == Some(&value) {
+                continue;
+            }
+            found[block].push(value);
+            if phi_of[value] != Some(block) {
+                work.extend(preds[block].iter().filter(|pred| !writes.contains(&(value, **pred))));
+            }
+        }
+    }
+    found
 }
 
 /// For each block the values from number `limit` on that it reads before it writes them.
