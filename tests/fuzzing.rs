@@ -174,6 +174,22 @@ fn target_ir_text() {
 }
 
 #[test]
+fn target_ir_graphs() {
+    a_second(|random| {
+        let bytes: Vec<u8> = (0..random.below(1_000)).map(|_| random.bits() as u8).collect();
+        targets::ir_graphs(&bytes);
+    });
+}
+
+#[test]
+fn target_programs() {
+    a_second(|random| {
+        let bytes: Vec<u8> = (0..random.below(500)).map(|_| random.bits() as u8).collect();
+        targets::programs(&bytes);
+    });
+}
+
+#[test]
 fn target_parallel_copies() {
     a_second(|random| {
         let locations = random.between(2, 40);
@@ -186,7 +202,7 @@ fn target_parallel_copies() {
 #[test]
 fn target_allocation() {
     a_second(|random| {
-        let bytes: Vec<u8> = (0..12).map(|_| random.bits() as u8).collect();
+        let bytes: Vec<u8> = (0..random.below(2_000)).map(|_| random.bits() as u8).collect();
         targets::allocation(&bytes);
     });
 }

@@ -136,9 +136,9 @@ struct Writer<'a> {
 }
 
 /// The text of a random program.
-pub fn generate(seed: u64, shape: &Shape) -> String {
+pub fn generate(choices: impl Into<Random>, shape: &Shape) -> String {
     let mut writer = Writer {
-        random: Random::new(seed),
+        random: choices.into(),
         shape,
         text: String::new(),
         indent: 0,

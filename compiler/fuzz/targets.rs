@@ -6,20 +6,25 @@
 //! | [`front_end`] | a source text | a panic; a tree that does not print and parse to itself; IR that the verifier rejects |
 //! | [`ir_text`] | IR text | a panic or a judge's complaint at any stage; a stage that shows something else |
 //! | [`parallel_copies`] | pairs of locations | a sequence with another effect; more moves than there are |
-//! | [`allocation`] | a seed and options | an allocation that the checker or the verifier rejects |
+//! | [`ir_graphs`] | options and choices of the generator of IR | the same |
+//! | [`programs`] | options and choices of the generator of sources | the same |
+//! | [`allocation`] | options and choices of the generator of machine code | an allocation that the checker rejects |
+//!
+//! Where bytes are choices, a changed byte is a changed choice ([`Random::of_bytes`]), so that the fuzzer walks through programs.
 //!
 //! **in**: any bytes. **out**: nothing, or a panic. Cost: bounded by cutting long inputs off.
 
-use super::examine;
+use super::{examine, generate};
 use crate::execution::Limits;
 use crate::graph::parallel_copy::{self, Source as Moved, Step};
 use crate::pipeline::{self, Failure, Options, State};
 use crate::regalloc::{self, checker};
+use crate::ssa::OutOfSsa;
 use crate::support::random::Random;
 use crate::support::span::Source;
 use crate::verify::Verifier;
 use crate::verify::observe::VerifyLimits;
-use crate::{check, syntax, x64};
+use crate::{check, ir, syntax, x64};
 use std::collections::HashMap;
 
 /// Longer inputs are cut off: they only take time.
@@ -58,20 +63,59 @@ pub fn front_end(bytes: &[u8]) {
 pub fn ir_text(bytes: &[u8]) {
     let Some((choice, bytes)) = bytes.split_first() else { return };
     let source = Source::new("fuzz.ir", text(bytes));
+    every_stage(&source, *choice, false);
+}
+
+/// IR that its generator makes by these choices, through every stage. The first byte chooses options.
+pub fn ir_graphs(bytes: &[u8]) {
+    let Some((choice, bytes)) = bytes.split_first() else { return };
+    let Some((shape, bytes)) = bytes.split_first() else { return };
+    let mut shape = match shape % 4 {
+        0 => ir::random::Shape::default(),
+        1 => ir::random::Shape::webs(),
+        2 => ir::random::Shape::pressure(),
+        _ => ir::random::Shape { traps: shape & 0x10 != 0, ..ir::random::Shape::tiny() },
+    };
+    shape.input = choice & 1 != 0;
+    let program = ir::random::generate(Random::of_bytes(bytes), &shape);
+    let text: String = ir::print::print(&program).lines().map(|line| line.text() + "\n").collect();
+    every_stage(&Source::new("fuzz.ir", text), *choice, true);
+}
+
+/// A source program that its generator makes by these choices, through every stage. The first byte chooses options.
+pub fn programs(bytes: &[u8]) {
+    let Some((choice, bytes)) = bytes.split_first() else { return };
+    let Some((shape, bytes)) = bytes.split_first() else { return };
+    let shape = generate::Shape { budget: 6_000, ..generate::Shape::of_seed(u64::from(*shape)) };
+    every_stage(&Source::new("fuzz.atl", generate::generate(Random::of_bytes(bytes), &shape)), *choice, true);
+}
+
+/// Compiles with all judges, runs what every stage leaves, and compares. What a generator made must be valid.
+fn every_stage(source: &Source, choice: u8, generated: bool) {
     let limits = Limits { steps: 20_000, output: 1 << 16, depth: 200, memory: 1 << 20 };
     let limits = VerifyLimits { interpreted: limits, ..examine::LIMITS };
-    if examine::reference(&source, b"1 -2 3", limits.interpreted).is_err() {
+    match examine::reference(source, b"1 -2 3", limits.interpreted) {
+        Ok(shown) if !shown.is_cut() => {}
+        // It would only take time.
+        Ok(_) => return,
         // No valid program, or one that does what no source program does, such as reading an array that has ended.
-        return;
+        Err(_) if !generated => return,
+        Err(fault) => panic!("the generator made this: {}\n{}", fault.message, source.text),
     }
+    let limits = VerifyLimits { interpreted: Limits { steps: 2_000_000, ..limits.interpreted }, ..limits };
     let mut options = Options { level: choice % 3, verify: true, threads: 1, ..Options::default() };
     options.spill_all = choice & 0x10 != 0;
+    options.out_of_ssa = match choice / 3 % 4 {
+        0 => OutOfSsa::Isolate,
+        1 => OutOfSsa::Boissinot,
+        _ => OutOfSsa::Split,
+    };
     if choice & 0x20 != 0 {
         let registers = regalloc::Options::with_registers(regalloc::FEWEST_REGISTERS + usize::from(choice >> 6));
         options.registers = registers.expect("so many registers there are").registers;
     }
     let mut verifier = Verifier::new(b"1 -2 3", limits, None);
-    match pipeline::compile(&source, &options, "bytes", &mut [&mut verifier]) {
+    match pipeline::compile(source, &options, "bytes", &mut [&mut verifier]) {
         Ok(_) => {
             let report = verifier.into_report();
             assert!(report.difference.is_none(), "{}\n{}", report.text(), source.text);
@@ -121,29 +165,26 @@ pub fn parallel_copies(bytes: &[u8]) {
     assert!(rescues * 2 <= real, "a cycle has two moves at least: {moves:?}");
 }
 
-/// Random machine code through the allocator. The bytes are a seed, and options.
+/// Machine code that its generator makes by these choices, through the allocator. The first bytes are options.
 pub fn allocation(bytes: &[u8]) {
-    let mut padded = [0; 12];
-    let length = bytes.len().min(12);
-    padded[..length].copy_from_slice(&bytes[..length]);
-    let seed = u64::from_le_bytes(padded[..8].try_into().expect("eight bytes"));
-    let shape = match padded[8] % 3 {
+    let Some(([shape, registers, spill_all], bytes)) = bytes.split_first_chunk() else { return };
+    let shape = match shape % 3 {
         0 => x64::random::Shape::default(),
         1 => x64::random::Shape::pressure(),
         _ => x64::random::Shape::tiny(),
     };
-    let program = x64::random::generate(seed, &shape);
+    let program = x64::random::generate(Random::of_bytes(bytes), &shape);
     let most = 16 - regalloc::FEWEST_REGISTERS;
-    let count = regalloc::FEWEST_REGISTERS + usize::from(padded[9]) % most;
+    let count = regalloc::FEWEST_REGISTERS + usize::from(*registers) % most;
     let mut options = regalloc::Options::with_registers(count).expect("so many registers there are");
-    options.spill_all = padded[10] & 1 != 0;
+    options.spill_all = spill_all % 8 == 7;
     for function in program.functions.values() {
         let (allocated, _) = match regalloc::run(function, &options) {
             Ok(allocated) => allocated,
-            Err(internal) => panic!("seed {seed}, {count} registers: {internal}"),
+            Err(internal) => panic!("{count} registers: {internal}\n{}", function.name),
         };
         if let Err(internal) = checker::check(function, &allocated) {
-            panic!("seed {seed}, {count} registers: {internal}");
+            panic!("{count} registers: {internal}\n{}", function.name);
         }
     }
 }

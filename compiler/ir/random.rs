@@ -80,9 +80,9 @@ struct Signature {
     result: Option<Scalar>,
 }
 
-/// The program that the seed and the shape decide.
-pub fn generate(seed: u64, shape: &Shape) -> Program {
-    let mut random = Random::new(seed);
+/// The program that the choices (a seed, usually) and the shape decide.
+pub fn generate(choices: impl Into<Random>, shape: &Shape) -> Program {
+    let mut random = choices.into();
     let mut signatures = vec![Signature { params: Vec::new(), result: None }];
     for _ in 0..random.below(shape.functions + 1) {
         // The first parameter is the count.
@@ -657,7 +657,7 @@ mod tests {
 
     #[test]
     fn a_seed_decides_the_program() {
-        for seed in 0..20 {
+        for seed in 0..20u64 {
             assert_eq!(generate(seed, &Shape::default()), generate(seed, &Shape::default()));
         }
         assert_ne!(generate(1, &Shape::default()), generate(2, &Shape::default()));
@@ -668,7 +668,7 @@ mod tests {
     fn every_feature_occurs() {
         let (mut self_loops, mut twins, mut critical, mut dead, mut swaps, mut kinds) = (0, 0, 0, 0, 0, Vec::new());
         let shape = Shape { traps: true, input: true, ..Shape::default() };
-        for seed in 0..200 {
+        for seed in 0..200u64 {
             let program = generate(seed, &shape);
             for function in program.functions.values() {
                 let mut edges_in = vec![0; function.blocks.len()];
@@ -709,7 +709,7 @@ mod tests {
 
     #[test]
     fn arguments_fit_the_phis() {
-        for seed in 0..300 {
+        for seed in 0..300u64 {
             for shape in [Shape::default(), Shape::webs(), Shape::tiny(), Shape::pressure()] {
                 let program = generate(seed, &shape);
                 for function in program.functions.values() {

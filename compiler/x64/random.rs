@@ -66,9 +66,9 @@ struct Signature {
     result: bool,
 }
 
-/// The program that the seed and the shape decide.
-pub fn generate(seed: u64, shape: &Shape) -> Program<VReg> {
-    let mut random = Random::new(seed);
+/// The program that the choices (a seed, usually) and the shape decide.
+pub fn generate(choices: impl Into<Random>, shape: &Shape) -> Program<VReg> {
+    let mut random = choices.into();
     let mut signatures = vec![Signature { params: 0, array: false, result: false }];
     for _ in 0..random.below(shape.functions + 1) {
         signatures.push(Signature {
@@ -747,7 +747,7 @@ mod tests {
 
     #[test]
     fn the_verifier_accepts_what_it_makes() {
-        for seed in 0..300 {
+        for seed in 0..300u64 {
             for shape in [Shape::default(), Shape::pressure(), Shape::tiny(), Shape { traps: true, ..Shape::default() }]
             {
                 let program = generate(seed, &shape);
