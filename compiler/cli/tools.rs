@@ -238,16 +238,11 @@ pub fn run_reduce(arguments: &Reduce, colour: Colour) -> Result<(), Stop> {
         }
     };
     let nothing = "the check does not hold of the program as it is, or the program has syntax errors";
-    let text = match extension {
-        "ir" => reduce_ir::run(&source.text, arguments.tries, &mut holds),
-        _ => {
-            let reduced = reduce::run(&source.text, arguments.tries, &mut holds);
-            let reduced = reduced.ok_or_else(|| Stop::Error(nothing.to_string()))?;
-            let (before, after) = (source.text.lines().count(), reduced.text.lines().count());
-            write_stderr(&format!("{before} lines became {after} in {} tries\n", reduced.tries));
-            reduced.text
-        }
-    };
+    let run = if extension == "ir" { reduce_ir::run } else { reduce::run };
+    let reduced = run(&source.text, arguments.tries, &mut holds).ok_or_else(|| Stop::Error(nothing.to_string()))?;
+    let (before, after) = (source.text.lines().count(), reduced.text.lines().count());
+    write_stderr(&format!("{before} lines became {after} in {} tries\n", reduced.tries));
+    let text = reduced.text;
     match &arguments.output {
         Some(path) if output::same_file(path, &arguments.file) => {
             Err(Stop::Error(format!("the output `{}` is the source itself", path.display())))

@@ -229,11 +229,8 @@ fn shrink(source: &Source, kind: Kind, mut examine: impl FnMut(&Source) -> Resul
         let candidate = Source::new(name.clone(), text);
         examine(&candidate).is_err_and(|fault| fault.kind == kind)
     };
-    if source.name.ends_with(".ir") {
-        reduce_ir::run(&source.text, TRIES, &mut holds)
-    } else {
-        reduce::run(&source.text, TRIES, &mut holds).map_or(source.text.clone(), |reduced| reduced.text)
-    }
+    let run = if source.name.ends_with(".ir") { reduce_ir::run } else { reduce::run };
+    run(&source.text, TRIES, &mut holds).map_or(source.text.clone(), |reduced| reduced.text)
 }
 
 /// A panic outside of the pipeline, which catches its own, is a fault too.

@@ -8,7 +8,8 @@
 //! dropped copy, a copy on an edge that is not its own: all end with a name that is read and does not hold its version.
 //!
 //! Nearly always the name `%3` holds the version `%3`, so a state stands for that and lists exceptions only. Those arise on
-//! edges and vanish behind them; a φ whose copies were dropped because nothing reads it remains one.
+//! edges and vanish behind them; a φ whose copies were dropped because nothing reads it remains one. That two pairs hold the
+//! same is forgotten at first; where that ends in doubt, all is done once more with it.
 //!
 //! ```text
 //! b1: %3 = phi [1 from b0, %4 from b2]     b2: %3 = copy %4     the name %3 holds the version %4
@@ -33,7 +34,9 @@ use smallvec::SmallVec;
 
 /// Checks that the destroyed function does what the SSA function does.
 pub fn validate(ssa: &Function, destroyed: &Function) -> Result<(), Internal> {
-    Validator::new(ssa, destroyed).run().map_err(|error| error.in_function(&ssa.name))
+    // Nearly all is right, and shown right without knowing which pairs hold the same. The doubtful is looked at with that.
+    let judged = Validator::new(ssa, destroyed, false).run();
+    judged.or_else(|_| Validator::new(ssa, destroyed, true).run()).map_err(|error| error.in_function(&ssa.name))
 }
 
 /// A name of the destroyed code or a version of the SSA code.
@@ -83,6 +86,8 @@ struct Validator<'a> {
     /// Values that are listed for the edge in hand; all false in between.
     listed: Vec<bool>,
     next: u32,
+    /// Keep which pairs hold the same. That makes them exceptions.
+    exact: bool,
     /// What is read later of versions and of names, once it has been looked for.
     read_later: Option<[SecondaryMap<Block, Vec<Value>>; 2]>,
     /// For each block the names, of those that the SSA code does not have, that it reads from the block before.
@@ -90,7 +95,7 @@ struct Validator<'a> {
 }
 
 impl<'a> Validator<'a> {
-    fn new(ssa: &'a Function, destroyed: &'a Function) -> Validator<'a> {
+    fn new(ssa: &'a Function, destroyed: &'a Function, exact: bool) -> Validator<'a> {
         let count = ssa.values.len().max(destroyed.values.len());
         Validator {
             ssa,
@@ -100,6 +105,7 @@ impl<'a> Validator<'a> {
             touched: Vec::new(),
             listed: vec![false; count],
             next: 0,
+            exact,
             read_later: None,
             carried: carried(destroyed, ssa.values.len()),
         }
@@ -439,7 +445,7 @@ impl<'a> Validator<'a> {
     /// nothing unless listed. Where exceptions are many, as they are where values have new names, those are left out that
     /// nothing reads before it is written: whatever is taken for granted of them, nobody relies on it.
     fn canonical(&mut self, block: Block, elements: Vec<(Element, (Contents, Contents))>) -> State {
-        let mut state = canonical(elements);
+        let mut state = canonical(elements, self.exact);
         state.0.retain(|(element, contents)| *contents != Contents::Unknown || self.default(*element) != *contents);
         if state.0.len() > MANY && self.read_later.is_none() {
             self.read_later = Some([read_later(self.ssa), read_later(self.destroyed)]);
@@ -531,8 +537,9 @@ fn carried(function: &Function, limit: usize) -> SecondaryMap<Block, SmallVec<[V
 }
 
 /// The state that lists these elements' contents. Elements are equal if their keys are, of which neither half
-/// may be unknown. The name and the version of a number are left out if they are equal, and equal to no exception.
-fn canonical(mut elements: Vec<(Element, (Contents, Contents))>) -> State {
+/// may be unknown. The name and the version of a number are left out if they are equal, and equal to no exception; if
+/// `exact`, only if they are equal to no other pair either.
+fn canonical(mut elements: Vec<(Element, (Contents, Contents))>, exact: bool) -> State {
     elements.sort_unstable_by_key(|(element, _)| *element);
     elements.dedup_by_key(|(element, _)| *element);
     let known = |key: (Contents, Contents)| key.0 != Contents::Unknown && key.1 != Contents::Unknown;
@@ -592,7 +599,7 @@ fn canonical(mut elements: Vec<(Element, (Contents, Contents))>) -> State {
         let contents = match groups.get(key).filter(|_| known(*key)) {
             None => Contents::Unknown,
             // Nobody but pairs: each can stand for itself.
-            Some(group) if group.single.is_none() => Contents::Pair(value),
+            Some(group) if group.single.is_none() && !exact => Contents::Pair(value),
             Some(group) => match (*key, group.pair) {
                 ((Contents::Int(a), Contents::Int(b)), _) if a == b => Contents::Int(a),
                 ((Contents::Bool(a), Contents::Bool(b)), _) if a == b => Contents::Bool(a),
