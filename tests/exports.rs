@@ -100,7 +100,14 @@ fn gcc_agrees_on_random_programs() {
     if !tool("gcc") {
         return;
     }
-    let settings = Settings { seeds: 100..104, jobs: 2, until: None, against: Some("gcc".to_string()), reduce: false };
+    let settings = Settings {
+        seeds: 100..104,
+        jobs: 2,
+        until: None,
+        against: Some("gcc".to_string()),
+        every_way: false,
+        reduce: false,
+    };
     let found = Mutex::new(Vec::new());
     campaign::run(&settings, &|event| {
         if let Event::Found(finding) = event {

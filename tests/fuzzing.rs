@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn a_small_campaign_finds_nothing() {
-    let settings = Settings { seeds: 12..24, jobs: 2, until: None, against: None, reduce: false };
+    let settings = Settings { seeds: 12..24, jobs: 2, until: None, against: None, every_way: false, reduce: false };
     let found = Mutex::new(Vec::new());
     let counts = campaign::run(&settings, &|event| {
         if let Event::Found(finding) = event {
@@ -38,12 +38,26 @@ fn a_small_campaign_finds_nothing() {
 
 #[test]
 fn all_ways_to_compile_come_up() {
-    let ways: HashSet<String> = (0..54)
-        .flat_map(|seed| Config::of_seed(seed).map(|config| Config { every_stage: false, ..config }.flags()))
-        .collect();
+    let ways: HashSet<String> = (0..54).flat_map(Config::of_seed).map(|config| config.flags()).collect();
     // Three levels, three ways to place φs, copies kept or not, three ways out of SSA, all registers or few or none.
     assert_eq!(ways.len(), 3 * 3 * 2 * 3 * 3);
     assert!(ways.iter().any(|way| way.contains("rename")), "the fourth way out stands in for another");
+    let every: HashSet<String> = Config::all(7).into_iter().map(|config| config.flags()).collect();
+    // Without optimization and with copies kept, all four ways out.
+    assert_eq!(every.len(), 162 + 3 * 3);
+    assert_eq!(Config::all(7).len(), every.len(), "none twice");
+}
+
+#[test]
+fn one_program_in_every_way() {
+    let settings = Settings { seeds: 40..41, jobs: 1, until: None, against: None, every_way: true, reduce: false };
+    let counts = campaign::run(&settings, &|event| {
+        if let Event::Found(finding) = event {
+            panic!("{} {}: {}\n{}", finding.seed, finding.flags, finding.message, finding.program);
+        }
+    })
+    .expect("it runs");
+    assert_eq!((counts.programs, counts.compilations), (2, 2 * 171));
 }
 
 /// Does the fault show in the program?

@@ -95,6 +95,9 @@ pub struct Fuzz {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     pub time: Option<u64>,
+    /// Compile each program in every way (171), not in one of them at each level
+    #[arg(long)]
+    pub every_way: bool,
     /// Also compare with the exported C as this compiler translates it
     #[arg(long, value_name = "CC")]
     pub against: Option<String>,

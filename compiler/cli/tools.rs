@@ -108,6 +108,7 @@ pub fn run_fuzz(arguments: &Fuzz) -> Result<(), Stop> {
         jobs: arguments.jobs,
         until: arguments.time.map(|seconds| begin + Duration::from_secs(seconds)),
         against: arguments.against.clone(),
+        every_way: arguments.every_way,
         reduce: true,
     };
     if let Some(folder) = &arguments.save {

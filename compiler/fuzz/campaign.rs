@@ -1,5 +1,5 @@
 //! Goes through seeds: each is a random source program, every fourth also a random program of IR, compiled at each level in
-//! one of the ways that [`Config::of_seed`] rotates through, run and compared by [`examine`].
+//! one of the ways that [`Config::of_seed`] rotates through, or in all, run and compared by [`examine`].
 //!
 //! Seeds are independent, so that threads and machines can share a range, and a campaign goes on where another stopped. What is
 //! found is reduced by the same check before it is told.
@@ -34,6 +34,8 @@ pub struct Settings {
     pub until: Option<Instant>,
     /// A C compiler to compare with.
     pub against: Option<String>,
+    /// Compile each program in every way, not in one for each level.
+    pub every_way: bool,
     /// Make findings small.
     pub reduce: bool,
 }
@@ -172,7 +174,6 @@ fn run_seed(seed: u64, settings: &Settings, runner: &Runner) -> (Counts, Vec<Fin
         programs.push(("ir", Source::new(format!("{seed}.ir"), random_ir(seed))));
     }
     for (language, source) in programs {
-        counts.programs += 1;
         let mut tell = |flags: String, fault: Fault, reduced: Option<String>| {
             findings.push(Finding {
                 seed,
@@ -186,14 +187,16 @@ fn run_seed(seed: u64, settings: &Settings, runner: &Runner) -> (Counts, Vec<Fin
             });
         };
         let reference = match guarded(|| examine::reference(&source, input.as_bytes(), examine::REFERENCE)) {
-            Ok(reference) if reference.is_cut() => continue,
+            Ok(reference) if reference.is_cut() => continue, // It takes long, and is not counted.
             Ok(reference) => reference,
             Err(fault) => {
                 tell(String::new(), fault, None);
                 continue;
             }
         };
-        for mut config in Config::of_seed(seed) {
+        counts.programs += 1;
+        let configs = if settings.every_way { Config::all(seed) } else { Config::of_seed(seed) };
+        for mut config in configs {
             // Random IR is in SSA form already, which renaming may refuse.
             if language == "ir" && config.out_of_ssa == OutOfSsa::Rename {
                 config.out_of_ssa = OutOfSsa::Isolate;

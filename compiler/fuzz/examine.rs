@@ -67,8 +67,25 @@ pub struct Config {
 impl Config {
     /// The three ways, one for each level, in which a campaign compiles the program of a seed. All combinations come up in 54
     /// seeds in a row; renaming, which refuses some programs otherwise, only without optimization and with copies kept.
-    pub fn of_seed(seed: u64) -> [Config; 3] {
-        let way = seed % 54;
+    pub fn of_seed(seed: u64) -> Vec<Config> {
+        Config::of_way(seed % 54, seed / 54 % 6, seed.is_multiple_of(17))
+    }
+
+    /// Every way: all combinations for each level, with a number of registers that the seed chooses where they are few.
+    pub fn all(seed: u64) -> Vec<Config> {
+        let mut all = Vec::new();
+        for way in 0..54 {
+            for config in Config::of_way(way, seed % 6, false) {
+                if config.out_of_ssa == OutOfSsa::Rename {
+                    all.push(Config { out_of_ssa: OutOfSsa::Isolate, ..config.clone() });
+                }
+                all.push(config);
+            }
+        }
+        all
+    }
+
+    fn of_way(way: u64, more_registers: u64, every_stage: bool) -> Vec<Config> {
         let copies = if (way / 3).is_multiple_of(2) { Copies::Fold } else { Copies::Keep };
         let config = |level| Config {
             level,
@@ -80,11 +97,11 @@ impl Config {
                 _ if level == 0 && copies == Copies::Keep => OutOfSsa::Rename,
                 _ => OutOfSsa::Isolate,
             },
-            registers: (way / 6 % 3 == 1).then_some(regalloc::FEWEST_REGISTERS + (seed / 54 % 6) as usize),
+            registers: (way / 6 % 3 == 1).then_some(regalloc::FEWEST_REGISTERS + more_registers as usize),
             spill_all: way / 6 % 3 == 2,
-            every_stage: seed.is_multiple_of(17),
+            every_stage,
         };
-        [config(0), config(1), config(2)]
+        [0, 1, 2].map(config).to_vec()
     }
 
     /// The flags that compile in this way.
