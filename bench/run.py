@@ -3,8 +3,10 @@
 
     bench/run.py programs [NAME…] [--repeat N]    user time of each program at -O0, -O1, -O2 next to gcc -O2 on its C twin
     bench/run.py compile [--lines 10000,20000,…]  compile time and peak memory of generated programs that double
+    bench/run.py verify [--lines 10000,20000,…]   the same with --verify, as a ratio to without
+    bench/run.py compilers [--lines 10000]        compile time to an object file next to tcc, gcc and clang on the exported C
 
-Needs a release build (`cargo build --release`) and, for `programs`, gcc. Times are the least of N runs: user time of programs, processor
+Needs a release build (`cargo build --release`) and, for `programs`, gcc; `compilers` takes those that are there. Times are the least of N runs: user time of programs, processor
 time of compilations (several threads may share it), so that other work on the machine matters little. Ratios of programs are
 to gcc -O2 -fwrapv, those of compilations to half the size. Every run's output is compared with what it must print.
 """
@@ -12,6 +14,7 @@ import argparse
 import math
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,12 +102,69 @@ def else_if(lines):
     return '\n'.join(parts) + '\nprint(y);\n'
 
 
+KINDS = [('many functions', many_functions), ('one huge block', one_block), ('deep else-if', else_if)]
+
+
+def verify_cost(options):
+    names = sorted(f'{HERE}/programs/{f}' for f in os.listdir(f'{HERE}/programs') if f.endswith('.atl'))
+    with tempfile.TemporaryDirectory() as folder:
+        def compile_time(level, path, *flags):
+            command = [ATLC, 'build', level, path, '-o', f'{folder}/x', *flags]
+            return min(run(command)[1:3] for _ in range(options.repeat))
+
+        print(f'{"program":<16}{"level":<6}{"lines":>8}{"seconds":>9}{"--verify":>9}{"ratio":>7}{"peak MB":>9}{"--verify":>9}')
+        for level in LEVELS:
+            plain, judged = (sum(compile_time(level, path, *flags)[0] for path in names) for flags in ([], ['--verify']))
+            lines = sum(open(path).read().count('\n') for path in names)
+            print(f'{"bench/programs":<16}{level:<6}{lines:>8}{plain:>9.3f}{judged:>9.3f}{judged / plain:>7.2f}', flush=True)
+        for title, make in KINDS:
+            for level in LEVELS:
+                for size in map(int, options.lines.split(',')):
+                    path = f'{folder}/x.atl'
+                    text = make(size)
+                    with open(path, 'w') as f:
+                        f.write(text)
+                    (plain, peak), (judged, judged_peak) = (compile_time(level, path, *flags) for flags in ([], ['--verify']))
+                    print(f'{title:<16}{level:<6}{text.count(chr(10)):>8}{plain:>9.3f}{judged:>9.3f}{judged / plain:>7.2f}'
+                          f'{peak:>9.0f}{judged_peak:>9.0f}', flush=True)
+
+
+def compilers(options):
+    """All compile the same: `atlc build --emit c` of the bench programs, one after the other, and of the generated ones."""
+    others = [(name, path, flag) for name, flags in [('tcc', ['']), ('gcc', ['-O0', '-O1', '-O2']), ('clang', ['-O0', '-O1', '-O2'])]
+              for path in [shutil.which(name) or shutil.which(name + '-14')] if path for flag in flags]
+    missing = {'tcc', 'gcc', 'clang'} - {name for name, _, _ in others}
+    if missing:
+        print('not there: ' + ', '.join(sorted(missing)))
+    with tempfile.TemporaryDirectory() as folder:
+        sets = [('bench/programs', [f'{HERE}/programs/{f}' for f in sorted(os.listdir(f'{HERE}/programs')) if f.endswith('.atl')])]
+        for title, make in KINDS:
+            path = f'{folder}/{title.replace(" ", "-")}.atl'
+            with open(path, 'w') as f:
+                f.write(make(options.lines))
+            sets.append((title, [path]))
+        for title, sources in sets:
+            exported = []
+            for path in sources:
+                exported.append(f'{folder}/{os.path.basename(path)}.c')
+                subprocess.run([ATLC, 'build', path, '--emit', f'c={exported[-1]}'], check=True)
+
+            def total(*command, files):
+                return min(sum(run([*command, file])[1] for file in files) for _ in range(options.repeat))
+
+            ours = [(level, total(ATLC, 'build', level, '--emit', f'obj={folder}/x.o', files=sources)) for level in LEVELS]
+            print(title + ': ' + ', '.join(f'atlc {level} {seconds:.3f} s' for level, seconds in ours))
+            print(f'  {"":<12}{"seconds":>9}' + ''.join(f'{"/ " + level:>9}' for level, _ in ours))
+            for name, path, flag in others:
+                seconds = total(path, *([flag] if flag else []), '-w', '-c', '-o', f'{folder}/x.o', files=exported)
+                print(f'  {name + " " + flag:<12}{seconds:>9.3f}' + ''.join(f'{seconds / mine:>9.1f}' for _, mine in ours), flush=True)
+
+
 def compile_times(options):
-    kinds = [('many functions', many_functions), ('one huge block', one_block), ('deep else-if', else_if)]
     sizes = [int(n) for n in options.lines.split(',')]
     print(f'{"program":<16}{"level":<6}{"lines":>8}{"seconds":>9}{"ratio":>7}{"peak MB":>9}{"lines/s":>11}')
     with tempfile.TemporaryDirectory() as folder:
-        for title, make in kinds:
+        for title, make in KINDS:
             for level in LEVELS:
                 before = None
                 for size in sizes:
@@ -125,8 +185,12 @@ def main():
     p = commands.add_parser('programs')
     p.add_argument('names', nargs='*')
     p.add_argument('--repeat', type=int, default=3)
-    c = commands.add_parser('compile')
-    c.add_argument('--lines', default='10000,20000,40000,80000')
+    for name in ['compile', 'verify']:
+        c = commands.add_parser(name)
+        c.add_argument('--lines', default='10000,20000,40000,80000')
+        c.add_argument('--repeat', type=int, default=3)
+    c = commands.add_parser('compilers')
+    c.add_argument('--lines', type=int, default=10000)
     c.add_argument('--repeat', type=int, default=3)
     options = parser.parse_args()
     # Deep recursion is part of what is measured.
@@ -135,7 +199,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_STACK, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
     if not os.path.exists(ATLC):
         sys.exit('build it first: cargo build --release')
-    programs(options) if options.command == 'programs' else compile_times(options)
+    {'programs': programs, 'compile': compile_times, 'verify': verify_cost, 'compilers': compilers}[options.command](options)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 //!
 //! Calls have explicit frames, so that recursion in the program needs none here. The φs of a block, and the copies of a
 //! parallel copy, are all read before any is written. Besides running, it is a judge: a read of an undefined value, an
-//! access out of bounds that no check caught, a use of a freed array, an array that outlives its call, and control at
+//! access out of bounds that no check caught, a check against what is no length, a use of a freed array, an array that outlives its call, and control at
 //! `unreachable` are internal errors, as no source program leads to them.
 //!
 //! ```text
@@ -355,6 +355,9 @@ impl<'a, W: Watch> Interpreter<'a, W> {
             }
             Op::Bounds { index, len } => {
                 let (index, length) = (self.read(*index)?, self.read(*len)?);
+                if length < 0 {
+                    return Ok(fault(format!("an index is checked against {length}, which is no length"))?);
+                }
                 if index < 0 || index >= length {
                     return Err(Stop::Trap(Trap::IndexOutOfBounds { index, length }).into());
                 }
@@ -660,6 +663,7 @@ b0:
                 .contains("has been freed")
         );
         assert!(message(&body(&format!("{array}return"))).contains("leaves an array behind"));
+        assert!(message(&body("bounds 1 < -3 @1:1\nreturn")).contains("-3, which is no length"));
         assert!(message(&body("unreachable")).contains("`unreachable`"));
         assert!(message(&body("print %0\nreturn")).contains("%0 is read and holds nothing"));
     }

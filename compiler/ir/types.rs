@@ -117,7 +117,7 @@ pub enum Op {
     Free(Operand),
     /// `%1 = len %2`: never changes during an array's life.
     Len(Operand),
-    /// `bounds %1 < %2 @3:4`: traps unless `0 <= index < len`.
+    /// `bounds %1 < %2 @3:4`: traps unless `0 <= index < len`; `len` is a length, so not negative.
     Bounds { index: Operand, len: Operand },
     /// `%1 = load int %2[%3]`. The index must be in bounds: a dominating `bounds` says so.
     Load { element: Scalar, array: Operand, index: Operand },
