@@ -4,7 +4,7 @@
     bench/run.py programs [NAME…] [--repeat N]    user time of each program at -O0, -O1, -O2 next to gcc -O2 on its C twin
     bench/run.py compile [--lines 10000,20000,…]  compile time and peak memory of generated programs that double
     bench/run.py verify [--lines 10000,20000,…]   the same with --verify, as a ratio to without
-    bench/run.py compilers [--lines 10000]        compile time to an object file next to tcc, gcc and clang on the exported C
+    bench/run.py compilers [--lines 2000]         compile time to an object file next to tcc, gcc and clang on the exported C
 
 Needs a release build (`cargo build --release`) and, for `programs`, gcc; `compilers` takes those that are there. Times are the least of N runs: user time of programs, processor
 time of compilations (several threads may share it), so that other work on the machine matters little. Ratios of programs are
@@ -24,12 +24,17 @@ ATLC = os.path.join(HERE, '..', 'target', 'release', 'atlc')
 LEVELS = ['-O0', '-O1', '-O2']
 
 
-def run(command, stdin=None):
-    """(user seconds, processor seconds, peak MB, output); fails loudly."""
+def run(command, stdin=None, limit=None):
+    """(user seconds, processor seconds, peak MB, output); fails loudly. More than `limit` processor seconds: TimeoutError."""
+    def confine():
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+
     with tempfile.TemporaryFile() as out, open(stdin or os.devnull, 'rb') as data:
-        process = subprocess.Popen(command, stdin=data, stdout=out)
+        process = subprocess.Popen(command, stdin=data, stdout=out, preexec_fn=confine if limit else None)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
+        if limit and process.returncode != 0 and usage.ru_utime + usage.ru_stime > limit - 1:
+            raise TimeoutError
         if process.returncode != 0:
             sys.exit(f'{command} ended with {process.returncode}')
         out.seek(0)
@@ -150,14 +155,19 @@ def compilers(options):
                 subprocess.run([ATLC, 'build', path, '--emit', f'c={exported[-1]}'], check=True)
 
             def total(*command, files):
-                return min(sum(run([*command, file])[1] for file in files) for _ in range(options.repeat))
+                """None if one takes more than a minute: large functions are more than linear for some."""
+                try:
+                    return min(sum(run([*command, file], limit=60)[1] for file in files) for _ in range(options.repeat))
+                except TimeoutError:
+                    return None
 
             ours = [(level, total(ATLC, 'build', level, '--emit', f'obj={folder}/x.o', files=sources)) for level in LEVELS]
             print(title + ': ' + ', '.join(f'atlc {level} {seconds:.3f} s' for level, seconds in ours))
             print(f'  {"":<12}{"seconds":>9}' + ''.join(f'{"/ " + level:>9}' for level, _ in ours))
             for name, path, flag in others:
                 seconds = total(path, *([flag] if flag else []), '-w', '-c', '-o', f'{folder}/x.o', files=exported)
-                print(f'  {name + " " + flag:<12}{seconds:>9.3f}' + ''.join(f'{seconds / mine:>9.1f}' for _, mine in ours), flush=True)
+                shown = f'{seconds:>9.3f}' + ''.join(f'{seconds / mine:>9.1f}' for _, mine in ours) if seconds else '     > 60'
+                print(f'  {name + " " + flag:<12}{shown}', flush=True)
 
 
 def compile_times(options):
@@ -190,7 +200,7 @@ def main():
         c.add_argument('--lines', default='10000,20000,40000,80000')
         c.add_argument('--repeat', type=int, default=3)
     c = commands.add_parser('compilers')
-    c.add_argument('--lines', type=int, default=10000)
+    c.add_argument('--lines', type=int, default=2000)
     c.add_argument('--repeat', type=int, default=3)
     options = parser.parse_args()
     # Deep recursion is part of what is measured.
