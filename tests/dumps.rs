@@ -129,6 +129,28 @@ fn facts_say_what_they_should() {
 }
 
 #[test]
+fn every_way_out_of_ssa_has_facts_exports_and_the_last_ssa_form() {
+    let swap = root().join("examples/swap.atl");
+    for level in ["-O0", "-O2"] {
+        for way in ["split", "isolate", "boissinot", "rename"] {
+            let flags = [level, "--ssa-copies", "keep", "--out-of-ssa", way];
+            let dumped = |stage: &str| {
+                let ran = quick(atlc().arg("dump").arg(&swap).args(["--stage", stage]).args(flags));
+                assert_eq!((ran.status, ran.err().as_str()), (0, ""), "{stage} {flags:?}");
+                String::from_utf8(ran.stdout).expect("text")
+            };
+            assert!(dumped("dominators").contains(" frontier=b"), "{flags:?}");
+            assert!(dumped("loops").contains("loop b"), "{flags:?}");
+            let ir = dumped("ir");
+            assert!(ir.contains(" = phi x "), "{ir}");
+            assert!(dumped("llvm-ir").contains(" = phi i64 "), "{flags:?}");
+            // A way that splits critical edges says so, and is the usual one; the others leave them.
+            assert_eq!(ir.starts_with("form split-ssa\n"), way == "split", "{ir}");
+        }
+    }
+}
+
+#[test]
 fn one_function_can_be_chosen() {
     let gcd = root().join("examples/gcd.atl");
     let ran = quick(atlc().arg("dump").arg(&gcd).args(["-O0", "--stage", "cfg,ssa", "--function", "lcm"]));

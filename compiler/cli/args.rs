@@ -492,7 +492,6 @@ fn emit_kind(name: &str) -> Result<(EmitKind, &str), String> {
         "obj" | "object" => (EmitKind::Object, "o"),
         "runtime" => (EmitKind::Runtime, "runtime.o"),
         "asm" => (EmitKind::Dump("bytes"), "s"),
-        "ir" => (EmitKind::Dump("split-edges"), "ir"),
         "llvm-ir" => (EmitKind::Dump("llvm-ir"), "ll"),
         "qbe" => (EmitKind::Dump("qbe"), "ssa"),
         _ => match stages::dump_name(name) {
@@ -514,16 +513,13 @@ fn default_output(file: &Path, kind: &EmitKind, extension: &str) -> PathBuf {
 
 fn kinds_line() -> String {
     let exports = stages::export_names().join(", ");
-    format!(
-        "there are exe, obj, asm, ir, runtime, {exports} and the stages and facts {}",
-        stages::dump_names().join(", ")
-    )
+    format!("there are exe, obj, asm, runtime, {exports} and the stages and facts {}", stages::dump_names().join(", "))
 }
 
 fn build_help() -> String {
     let exports = stages::export_names().join(", ");
     format!(
-        "Kinds of --emit: exe (the default), obj, asm, ir, runtime, {exports}, and every stage and fact:\n{}",
+        "Kinds of --emit: exe (the default), obj, asm, runtime, {exports}, and every stage and fact:\n{}",
         names_paragraph()
     )
 }
@@ -552,7 +548,6 @@ pub fn stage_names(names: &[String]) -> Result<Vec<&'static str>, String> {
     let known = |name: &String| {
         let name = match name.as_str() {
             "asm" => "bytes",
-            "ir" => "split-edges",
             other => other,
         };
         stages::dump_name(name).ok_or_else(|| {

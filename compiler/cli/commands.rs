@@ -185,7 +185,7 @@ fn run_build(build: &Build, colour: Colour) -> Result<(), Stop> {
     } else if executable {
         "executable"
     } else {
-        stages::last_of(&dumps).unwrap_or("tokens")
+        stages::last_of(&dumps, &options).unwrap_or("tokens")
     };
     let mut recording = Recording::of(&dumps);
     let compiled = match outputs.iter().all(|output| output.kind == EmitKind::Runtime) {
@@ -275,7 +275,7 @@ fn run_dump(arguments: &Dump, colour: Colour) -> Result<(), Stop> {
     };
     let source = read(&arguments.file, colour)?;
     let mut recording = Recording::of(&names);
-    let until = stages::last_of(&names).expect("clap demands a stage or --all");
+    let until = stages::last_of(&names, &options).expect("clap demands a stage or --all");
     let compiled = compile(&source, &options, until, Some(&arguments.code), Some(&mut recording), colour);
     // What the stages before an error gave is worth seeing: it is why one dumps.
     let failure = match compiled {

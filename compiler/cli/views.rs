@@ -12,6 +12,12 @@ use crate::support::listing::{Listing, Section};
 use crate::support::span::Source;
 use std::fmt::Write;
 
+/// Names of stages; `ir` is the last in SSA form.
+fn wanted_stages(names: &[String], options: &Options) -> Result<Vec<&'static str>, Stop> {
+    let names = stage_names(names).map_err(Stop::Usage)?;
+    Ok(names.into_iter().map(|name| if name == "ir" { stages::last_ssa(options) } else { name }).collect())
+}
+
 /// The views that the arguments ask for: file name and text.
 pub fn run(
     arguments: &Dump,
@@ -25,12 +31,11 @@ pub fn run(
         let Some((a, b)) = range.split_once("..").filter(|(a, b)| !a.is_empty() && !b.is_empty()) else {
             return Err(Stop::Usage(format!("`--diff {range}`: two stages are written A..B")));
         };
-        let names = stage_names(&[a.to_string(), b.to_string()]).map_err(Stop::Usage)?;
+        let names = wanted_stages(&[a.to_string(), b.to_string()], options)?;
         let (old, new) = (stage(&page.stages, names[0])?, stage(&page.stages, names[1])?);
         return Ok(vec![(format!("{a}..{b}.diff"), difference(old, new, function, colour.stdout))]);
     }
-    let wanted =
-        if arguments.all { stages::dump_names() } else { stage_names(&arguments.stage).map_err(Stop::Usage)? };
+    let wanted = if arguments.all { stages::dump_names() } else { wanted_stages(&arguments.stage, options)? };
     let mut files = Vec::new();
     let mut shown = Vec::new();
     for stage in page.stages.iter().filter(|stage| wanted.contains(&stage.name.as_str())) {

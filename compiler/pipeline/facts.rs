@@ -37,12 +37,29 @@ pub enum FactKind {
     LiveRanges,
     /// What each virtual register became.
     Allocation,
+    /// The program itself.
+    Ir,
     /// The program as C.
     C,
     /// The program as LLVM IR.
     Llvm,
     /// The program in QBE's language.
     Qbe,
+}
+
+impl FactKind {
+    /// Is it about the last code in SSA form, whichever way out of that is taken?
+    pub fn is_of_ssa(self) -> bool {
+        match self {
+            FactKind::Dominators
+            | FactKind::Loops
+            | FactKind::Liveness
+            | FactKind::Ir
+            | FactKind::Llvm
+            | FactKind::Qbe => true,
+            FactKind::LiveRanges | FactKind::Allocation | FactKind::C => false,
+        }
+    }
 }
 
 /// The listing of one fact.
@@ -53,6 +70,7 @@ pub fn print(kind: FactKind, state: &State, source: &Source) -> Listing {
         (FactKind::Liveness, State::Ir(program)) => each_function(program, liveness),
         (FactKind::LiveRanges, State::Physical(_, facts)) => each_allocated(facts, regalloc::Facts::print_live_ranges),
         (FactKind::Allocation, State::Physical(_, facts)) => each_allocated(facts, regalloc::Facts::print_allocation),
+        (FactKind::Ir, State::Ir(_)) => state.print(source),
         (FactKind::C, State::Ir(program)) => text(&export::c::run(program, &source.name)),
         (FactKind::Llvm, State::Ir(program)) => text(&export::llvm::run(program, &source.name)),
         (FactKind::Qbe, State::Ir(program)) => text(&export::qbe::run(program, &source.name)),
@@ -62,6 +80,7 @@ pub fn print(kind: FactKind, state: &State, source: &Source) -> Listing {
             | FactKind::Liveness
             | FactKind::LiveRanges
             | FactKind::Allocation
+            | FactKind::Ir
             | FactKind::C
             | FactKind::Llvm
             | FactKind::Qbe,

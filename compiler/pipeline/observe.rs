@@ -2,7 +2,7 @@
 //!
 //! Cost: recording prints the program once per recorded stage; verifying is linear in the program, stage by stage.
 
-use super::facts;
+use super::facts::{self, FactKind};
 use super::stages::{self, Judge, Stage};
 use super::state::{Counts, Language, State};
 use crate::ir;
@@ -25,6 +25,8 @@ pub struct Event<'a> {
     pub elapsed: Duration,
     /// How many changes it made, if it counts them.
     pub changes: Option<usize>,
+    /// Is it the last that leaves SSA form?
+    pub last_ssa: bool,
 }
 
 /// Something that watches the loop.
@@ -179,13 +181,14 @@ impl Observer for Recording {
                 shows_source: from_source && !is_source,
             });
         }
-        for fact in stages::facts().filter(|fact| fact.after == event.stage.name) {
-            if self.wanted.contains(&fact.name) {
+        for fact in stages::facts() {
+            let here = if fact.kind.is_of_ssa() { event.last_ssa } else { fact.after == event.stage.name };
+            if here && self.wanted.contains(&fact.name) {
                 self.recorded.push(Recorded {
                     name: fact.name,
                     listing: facts::print(fact.kind, event.state, event.source),
                     comment: ";",
-                    shows_source: false,
+                    shows_source: fact.kind == FactKind::Ir && from_source,
                 });
             }
         }

@@ -109,8 +109,9 @@ fn run(
     let context = Context { source, options, warnings: RefCell::new(Vec::new()), fuel: RefCell::new(fuel) };
     let mut verifying = (options.verify || cfg!(debug_assertions)).then(Verifying::new);
     let (mut state, first) = start(&context)?;
+    let last_ssa = stages::last_ssa(options);
     for stage in &stages::all()[first..=last.max(first.saturating_sub(1))] {
-        if !wanted(stage, options) || stage.from != state.language() {
+        if !stage.wanted(options) || stage.from != state.language() {
             continue;
         }
         if let Some(verifying) = &mut verifying {
@@ -121,7 +122,8 @@ fn run(
         let (next, changes) = run_stage(stage, state, &context)?;
         let elapsed = begin.elapsed();
         state = next;
-        let event = Event { stage, state: &state, source, elapsed, changes };
+        let last_ssa = stage.name == last_ssa;
+        let event = Event { stage, state: &state, source, elapsed, changes, last_ssa };
         if let Some(verifying) = &mut verifying {
             let checked = catch(|| verifying.after(&event)).unwrap_or_else(|message| Err(Internal::new("", message)));
             checked.map_err(|internal| internal.in_stage(stage.name))?;
@@ -129,13 +131,6 @@ fn run(
         observers.iter_mut().for_each(|observer| observer.after(&event));
     }
     Ok(Compiled { state, warnings: context.warnings.into_inner() })
-}
-
-/// Do the options ask for the stage?
-fn wanted(stage: &Stage, options: &Options) -> bool {
-    stage.level <= options.level
-        && stage.methods.contains(&options.out_of_ssa)
-        && !(options.keep_functions && matches!(stage.step, Step::DropFunctions))
 }
 
 /// The state that the source is in, and the first stage that may run: IR text starts at the form that it is in.

@@ -61,13 +61,22 @@ pub struct Stage {
     pub judge: Option<Judge>,
 }
 
+impl Stage {
+    /// Do the options ask for it?
+    pub fn wanted(&self, options: &Options) -> bool {
+        self.level <= options.level
+            && self.methods.contains(&options.out_of_ssa)
+            && !(options.keep_functions && matches!(self.step, Step::DropFunctions))
+    }
+}
+
 /// What an analysis knows at some point, as a listing of its own.
 pub struct Fact {
     /// Its name, as for stages.
     pub name: &'static str,
     /// What it shows, for people.
     pub title: &'static str,
-    /// The stage that it is about.
+    /// The stage that it is about. For one about SSA form that is where the usual way out leaves it: see [`last_ssa`].
     pub after: &'static str,
     /// Which analysis.
     pub kind: FactKind,
@@ -320,19 +329,23 @@ const BACK: [Stage; 17] = [
     },
 ];
 
+/// The last stage in SSA form, on the usual way.
+const LEAVES_SSA: &str = "split-edges";
+
 /// The facts, in the order in which they are dumped.
 const FACTS: [Fact; 5] = [
-    fact("dominators", "dominator tree with frontiers", "split-edges", FactKind::Dominators),
-    fact("loops", "loops by header, with depth", "split-edges", FactKind::Loops),
-    fact("liveness", "values live into and out of blocks", "split-edges", FactKind::Liveness),
+    fact("dominators", "dominator tree with frontiers", LEAVES_SSA, FactKind::Dominators),
+    fact("loops", "loops by header, with depth", LEAVES_SSA, FactKind::Loops),
+    fact("liveness", "values live into and out of blocks", LEAVES_SSA, FactKind::Liveness),
     fact("live-ranges", "where registers must hold values", "regalloc", FactKind::LiveRanges),
     fact("allocation", "what each value became", "regalloc", FactKind::Allocation),
 ];
 
 /// The program in other compilers' languages: made only when named.
-const EXPORTS: [Fact; 3] = [
-    fact("llvm-ir", "LLVM IR, from SSA", "split-edges", FactKind::Llvm),
-    fact("qbe", "QBE's language, from SSA", "split-edges", FactKind::Qbe),
+const EXPORTS: [Fact; 4] = [
+    fact("ir", "IR in SSA form, optimized", LEAVES_SSA, FactKind::Ir),
+    fact("llvm-ir", "LLVM IR, from SSA", LEAVES_SSA, FactKind::Llvm),
+    fact("qbe", "QBE's language, from SSA", LEAVES_SSA, FactKind::Qbe),
     fact("c", "C, from the copies in sequence", "sequence", FactKind::C),
 ];
 
@@ -409,9 +422,20 @@ pub fn dump_number(name: &str) -> usize {
     number + behind.map_or(0, |index| index + 1)
 }
 
+/// The last stage that leaves SSA form with these options.
+pub fn last_ssa(options: &Options) -> &'static str {
+    let is_ssa = |language: Language| matches!(language, Language::Ir(form) if form.is_ssa());
+    let last = all().iter().rfind(|stage| stage.wanted(options) && is_ssa(stage.to));
+    last.expect("there is SSA form on every way").name
+}
+
 /// The last stage that is needed to dump these.
-pub fn last_of(names: &[&'static str]) -> Option<&'static str> {
-    let stage_of = |name: &&'static str| fact_named(name).map_or(*name, |fact| fact.after);
+pub fn last_of(names: &[&'static str], options: &Options) -> Option<&'static str> {
+    let stage_of = |name: &&'static str| match fact_named(name) {
+        Some(fact) if fact.kind.is_of_ssa() => last_ssa(options),
+        Some(fact) => fact.after,
+        None => *name,
+    };
     names.iter().map(stage_of).max_by_key(|name| position(name))
 }
 

@@ -51,6 +51,13 @@ pub struct Mutant {
     make: Make,
 }
 
+impl Mutant {
+    /// Does it spoil the last code in SSA form? That is another stage's where another way out is taken.
+    pub(super) fn of_ssa(&self) -> bool {
+        self.stage == "split-edges"
+    }
+}
+
 type IrMutation = fn(&mut ir::Program, usize) -> bool;
 
 #[derive(Clone, Copy)]

@@ -341,7 +341,12 @@ impl Observer for Verifier<'_> {
             self.remember(event.state.language(), &program);
         }
         let broken = match self.mutant {
-            Some(mutant) if mutant.stage == stage => self.break_it(mutant, &program),
+            Some(mutant) if mutant.stage == stage || mutant.of_ssa() && event.last_ssa => {
+                if let Some(broken) = &mut self.report.broken {
+                    broken.stage = stage;
+                }
+                self.break_it(mutant, &program)
+            }
             Some(_) | None => None,
         };
         let run = broken.unwrap_or(program);
