@@ -14,16 +14,16 @@
 //! **in**: a [`Trace`]. **out**: rows in program order; each copy of the sequenced form stands in exactly one row.
 //! Cost: linear in the program.
 
-use super::trace::Trace;
-use crate::ir::{self, Block, CopyOrigin, FuncId, Function, Inst, Op, Operand, Terminator, Value};
+use super::trace::{self, Trace};
+use crate::ir::{self, Block, CopyOrigin, FuncId, Function, Inst, Op, Operand, Terminator, Value, Variable};
 use crate::regalloc::Facts;
 use crate::regalloc::facts::{self, CopyFacts, CopyVerdict, Site};
 use crate::regalloc::resolve::Location;
 use crate::regalloc::rewrite::Fate as Moved;
 use crate::support::listing::Entity;
-use crate::support::span::{Source, Span};
+use crate::support::span::{Positions, Source, Span};
 use crate::x64::{self, PReg, VReg};
-use cranelift_entity::EntityRef;
+use cranelift_entity::{EntityRef, SecondaryMap, packed_option::PackedOption};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -148,28 +148,52 @@ pub struct Row {
 }
 
 /// The ledger of the whole program.
-pub fn compute(trace: &Trace, source: &Source) -> Vec<Row> {
+pub fn compute<'a>(trace: &'a Trace, source: &'a Source) -> Vec<Row> {
     let (Some(constructed), Some(optimized), Some(split), Some(sequenced)) =
         (&trace.constructed, &trace.optimized, &trace.split, &trace.sequenced)
     else {
         return Vec::new();
     };
     let mut rows = Vec::new();
+    let written: FxHashMap<&str, FuncId> = trace.variables.iter().flat_map(trace::names).collect();
+    let lines = |program: &'a ir::Program, function: &'a Function| {
+        let written = trace.variables.as_ref().zip(written.get(function.name.as_str()));
+        Lines::new(&program.positions, source, function, written.map(|(program, id)| &program.functions[*id]))
+    };
+    let mut gone: FxHashMap<FuncId, FxHashMap<Value, &'static str>> = FxHashMap::default();
+    for (stage, phis) in &trace.removed {
+        for (id, phi) in phis {
+            gone.entry(*id).or_default().entry(*phi).or_insert(stage);
+        }
+    }
+    let mut before: FxHashMap<&str, FuncId> = trace::names(constructed).collect();
+    let mut removed = |id: FuncId, rows: &mut Vec<Row>| {
+        if let Some(gone) = gone.remove(&id) {
+            let function = &constructed.functions[id];
+            removed(&lines(constructed, function), gone, rows);
+        }
+    };
     for (id, function) in sequenced.functions.iter().filter(|(_, function)| !function.layout.is_empty()) {
         let ledger = Ledger {
             trace,
-            source,
             id,
             optimized: &optimized.functions[id],
             split: &split.functions[id],
             sequenced: function,
             copies: machine_copies(trace, id),
             machine: machine_lines(trace, id),
+            lines: lines(optimized, &optimized.functions[id]),
         };
-        ledger.removed(&constructed.functions[id], &mut rows);
+        if let Some(id) = before.remove(function.name.as_str()) {
+            removed(id, &mut rows);
+        }
         ledger.phis(&mut rows);
         ledger.others(&mut rows);
     }
+    // Functions that are gone since: all calls of them are inlined.
+    let mut others: Vec<FuncId> = before.into_values().collect();
+    others.sort_unstable();
+    others.into_iter().for_each(|id| removed(id, &mut rows));
     rows
 }
 
@@ -204,58 +228,35 @@ fn machine_lines(trace: &Trace, id: FuncId) -> FxHashMap<Inst, Vec<String>> {
 
 struct Ledger<'a> {
     trace: &'a Trace,
-    source: &'a Source,
     id: FuncId,
     optimized: &'a Function,
     split: &'a Function,
     sequenced: &'a Function,
     copies: FxHashMap<Inst, Vec<CopyFacts>>,
     machine: FxHashMap<Inst, Vec<String>>,
+    lines: Lines<'a>,
 }
 
 impl Ledger<'_> {
-    fn line(&self, span: Span) -> Option<u32> {
-        let program = self.trace.sequenced.as_ref()?;
-        program.positions.position(span).map(|position| position.line)
-    }
-
-    /// The operands of φs that an optimization removed.
-    fn removed(&self, constructed: &Function, rows: &mut Vec<Row>) {
-        let mut by: FxHashMap<Value, &'static str> = FxHashMap::default();
-        for (stage, phis) in &self.trace.removed {
-            for (_, phi) in phis.iter().filter(|(id, _)| *id == self.id) {
-                by.entry(*phi).or_insert(stage);
-            }
-        }
-        let definitions = definitions(constructed);
-        for edge in edges(constructed) {
-            for (phi, operand) in edge.moves(constructed) {
-                if let Some(stage) = by.get(&phi) {
-                    let fate = Fate::Removed { stage: stage.to_string() };
-                    let line = self.operand_line(constructed, &definitions, operand);
-                    rows.push(self.row(constructed, phi, &edge, operand, line, fate));
-                }
-            }
-        }
-    }
-
     /// The operands of the φs that were left when SSA form was.
     fn phis(&self, rows: &mut Vec<Row>) {
-        let definitions = definitions(self.optimized);
         let sequences = self.sequences();
         for edge in edges(self.optimized) {
             let sequence = sequences.get(&(edge.pred, edge.number)).map_or(&[][..], Vec::as_slice);
             for (phi, operand) in edge.moves(self.optimized) {
-                let line = self.operand_line(self.optimized, &definitions, operand);
+                let line = self.lines.of(phi, &edge, operand);
                 let found = sequence.iter().position(|inst| {
                     self.sequenced.insts[*inst].result.expand() == Some(phi)
                         && matches!(self.sequenced.copy_origins.get(inst), Some(CopyOrigin::Phi { .. }))
                 });
                 match found {
-                    None => rows.push(self.row(self.optimized, phi, &edge, operand, line, Fate::SameValue)),
+                    None => {
+                        rows.push(self.row(phi_row(self.optimized, phi, &edge, operand, line, Fate::SameValue), &edge))
+                    }
                     Some(position) => {
                         let inst = sequence[position];
-                        let mut row = self.row(self.optimized, phi, &edge, operand, line, self.fate(inst));
+                        let row = phi_row(self.optimized, phi, &edge, operand, line, self.fate(inst));
+                        let mut row = self.row(row, &edge);
                         self.place(&mut row, inst, Some((position + 1, sequence.len())));
                         rows.push(row);
                     }
@@ -264,8 +265,9 @@ impl Ledger<'_> {
             for (position, inst) in sequence.iter().enumerate() {
                 if let Some(CopyOrigin::Rescue { victim, .. }) = self.sequenced.copy_origins.get(inst) {
                     let operand = Operand::Value(*victim);
-                    let line = self.line(self.sequenced.insts[*inst].span);
-                    let mut row = self.row(self.sequenced, *victim, &edge, operand, line, self.fate(*inst));
+                    let line = self.lines.line(self.sequenced.insts[*inst].span);
+                    let row = phi_row(self.sequenced, *victim, &edge, operand, line, self.fate(*inst));
+                    let mut row = self.row(row, &edge);
                     row.phi = None;
                     row.rescues = Some(victim.to_string());
                     self.place(&mut row, *inst, Some((position + 1, sequence.len())));
@@ -288,7 +290,7 @@ impl Ledger<'_> {
                 let mut row = Row {
                     function: self.sequenced.name.clone(),
                     variable: variable(self.sequenced, result),
-                    line: self.line(data.span),
+                    line: self.lines.line(data.span),
                     phi: None,
                     block: Some(block.to_string()),
                     edge: None,
@@ -322,33 +324,9 @@ impl Ledger<'_> {
         sequences
     }
 
-    fn row(
-        &self,
-        function: &Function,
-        phi: Value,
-        edge: &EdgeOf,
-        operand: Operand,
-        line: Option<u32>,
-        fate: Fate,
-    ) -> Row {
-        let mut entities = entities(phi, operand);
-        entities.extend([edge.pred, edge.target].map(|block| Entity::Block(block.index() as u32)));
-        Row {
-            function: function.name.clone(),
-            variable: variable(function, phi),
-            line,
-            phi: Some(phi.to_string()),
-            block: Some(edge.target.to_string()),
-            edge: Some(format!("{}→{}", edge.pred, edge.target)),
-            split: self.split_block(edge).map(|block| block.to_string()),
-            copy: format!("{phi} = copy {}", operand_text(operand)),
-            step: None,
-            rescues: None,
-            fate,
-            machine: Vec::new(),
-            entities,
-            inst: None,
-        }
+    /// The row, with the block that splitting put on its edge.
+    fn row(&self, row: Row, edge: &EdgeOf) -> Row {
+        Row { split: self.split_block(edge).map(|block| block.to_string()), ..row }
     }
 
     /// Fills in where a copy stands.
@@ -367,16 +345,6 @@ impl Ledger<'_> {
     fn split_block(&self, edge: &EdgeOf) -> Option<Block> {
         let now = self.split.blocks.get(edge.pred)?.term.edges().nth(usize::from(edge.number))?.target;
         (now != edge.target && self.split.blocks[now].role == ir::Role::Split).then_some(now)
-    }
-
-    /// The line of the assignment that an operand comes from.
-    fn operand_line(&self, function: &Function, definitions: &[Span], operand: Operand) -> Option<u32> {
-        let value = operand.value()?;
-        let span = definitions.get(value.index()).copied().unwrap_or(Span::NONE);
-        self.line(span).or_else(|| {
-            let variable = function.variable_of(value)?;
-            (!variable.span.is_none()).then(|| self.source.line_of(variable.span.start))
-        })
     }
 
     fn fate(&self, inst: Inst) -> Fate {
@@ -434,9 +402,9 @@ impl Ledger<'_> {
             Some(inst) => {
                 let names = |id: FuncId| selected.functions[id].name.clone();
                 let text = x64::print::print_inst(&selected.functions[self.id], &names, &inst.op);
-                (text, self.line(inst.span))
+                (text, self.lines.line(inst.span))
             }
-            None => (format!("the end of {}", site.block), self.line(block.term_span)),
+            None => (format!("the end of {}", site.block), self.lines.line(block.term_span)),
         }
     }
 }
@@ -473,6 +441,129 @@ fn edges(function: &Function) -> Vec<EdgeOf> {
         }
     }
     edges
+}
+
+/// The operands of φs that an optimization removed.
+fn removed(lines: &Lines<'_>, by: FxHashMap<Value, &'static str>, rows: &mut Vec<Row>) {
+    for edge in edges(lines.function) {
+        for (phi, operand) in edge.moves(lines.function) {
+            if let Some(stage) = by.get(&phi) {
+                let fate = Fate::Removed { stage: stage.to_string() };
+                let line = lines.of(phi, &edge, operand);
+                rows.push(phi_row(lines.function, phi, &edge, operand, line, fate));
+            }
+        }
+    }
+}
+
+/// The row of a φ's operand.
+fn phi_row(function: &Function, phi: Value, edge: &EdgeOf, operand: Operand, line: Option<u32>, fate: Fate) -> Row {
+    let mut entities = entities(phi, operand);
+    entities.extend([edge.pred, edge.target].map(|block| Entity::Block(block.index() as u32)));
+    Row {
+        function: function.name.clone(),
+        variable: variable(function, phi),
+        line,
+        phi: Some(phi.to_string()),
+        block: Some(edge.target.to_string()),
+        edge: Some(format!("{}→{}", edge.pred, edge.target)),
+        split: None,
+        copy: format!("{phi} = copy {}", operand_text(operand)),
+        step: None,
+        rescues: None,
+        fate,
+        machine: Vec::new(),
+        entities,
+        inst: None,
+    }
+}
+
+/// Finds the source lines that φ operands come from.
+struct Lines<'a> {
+    positions: &'a Positions,
+    source: &'a Source,
+    /// The function whose φs these are.
+    function: &'a Function,
+    definitions: Vec<Span>,
+    /// The function over variables.
+    written: Option<&'a Function>,
+    /// In it, the last assignment of each variable in each block.
+    last: FxHashMap<(Block, Variable), Inst>,
+    /// In it, the only predecessor of each block that has but one.
+    before: SecondaryMap<Block, PackedOption<Block>>,
+}
+
+impl<'a> Lines<'a> {
+    /// How many blocks a search for an assignment goes through.
+    const FURTHEST: usize = 20;
+
+    fn new(
+        positions: &'a Positions,
+        source: &'a Source,
+        function: &'a Function,
+        written: Option<&'a Function>,
+    ) -> Lines<'a> {
+        let mut last = FxHashMap::default();
+        let mut before: SecondaryMap<Block, PackedOption<Block>> = SecondaryMap::new();
+        let mut entries: SecondaryMap<Block, u32> = SecondaryMap::new();
+        if let Some(written) = written {
+            for block in &written.layout {
+                for inst in &written.blocks[*block].insts {
+                    written.insts[*inst].for_each_def(|value| {
+                        if let Some(variable) = written.values[value].variable.expand() {
+                            last.insert((*block, variable), *inst);
+                        }
+                    });
+                }
+                for edge in written.blocks[*block].term.edges() {
+                    entries[edge.target] += 1;
+                    before[edge.target] = if entries[edge.target] == 1 { (*block).into() } else { None.into() };
+                }
+            }
+        }
+        Lines { positions, source, function, definitions: definitions(function), written, last, before }
+    }
+
+    fn line(&self, span: Span) -> Option<u32> {
+        self.positions.position(span).map(|position| position.line)
+    }
+
+    /// The line of the assignment that an operand comes from, else where the operand's value is computed, else where its
+    /// variable is declared.
+    fn of(&self, phi: Value, edge: &EdgeOf, operand: Operand) -> Option<u32> {
+        let assigned = || self.line(self.assignment(phi, edge, operand)?);
+        let computed = || self.line(*self.definitions.get(operand.value()?.index())?);
+        let declared = || {
+            let variable = self.function.variable_of(operand.value()?)?;
+            (!variable.span.is_none()).then(|| self.source.line_of(variable.span.start))
+        };
+        assigned().or_else(computed).or_else(declared)
+    }
+
+    /// The last assignment to the φ's variable before the edge, if no ways meet in between. Where the block was made one with
+    /// others behind it, that may be an earlier one; there it must assign the operand.
+    fn assignment(&self, phi: Value, edge: &EdgeOf, operand: Operand) -> Option<Span> {
+        let written = self.written?;
+        let variable = self.function.values[phi].variable.expand()?;
+        let mut block = edge.pred;
+        let as_written = written.blocks.get(block)?.term.edges().any(|other| other.target == edge.target);
+        for _ in 0..Self::FURTHEST {
+            if let Some(inst) = self.last.get(&(block, variable)) {
+                let data = &written.insts[*inst];
+                let assigns = || match (&data.op, operand) {
+                    (Op::Copy(Operand::Value(from)), Operand::Value(value)) => {
+                        let variable = written.values[*from].variable;
+                        variable.is_some() && variable == self.function.values[value].variable
+                    }
+                    (Op::Copy(from), _) => *from == operand,
+                    (_, Operand::Value(_) | Operand::Int(_) | Operand::Bool(_)) => false,
+                };
+                return (as_written || assigns()).then_some(data.span);
+            }
+            block = self.before[block].expand()?;
+        }
+        None
+    }
 }
 
 /// Where each value is defined in the source, by number; absent for parameters and φs.

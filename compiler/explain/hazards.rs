@@ -12,13 +12,14 @@
 //! **in**: a [`Trace`]. **out**: hazards in listing order, each with its source line. Cost: near-linear; liveness and one more
 //! SSA construction of each function.
 
-use super::trace::Trace;
+use super::trace::{self, Trace};
 use crate::analysis::{cfg::Cfg, liveness::Liveness};
-use crate::ir::{self, Block, CopyOrigin, Function, Operand, Value};
+use crate::ir::{self, Block, CopyOrigin, FuncId, Function, Operand, Value};
 use crate::ssa::construct::{self, Copies, Pruning};
 use crate::support::listing::Entity;
 use crate::support::span::Span;
 use cranelift_entity::EntityRef;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,13 +130,14 @@ impl Kind {
 /// The hazards of the whole program.
 pub fn compute(trace: &Trace) -> Vec<Hazard> {
     let mut hazards = Vec::new();
+    let written: FxHashMap<&str, FuncId> = trace.variables.iter().flat_map(trace::names).collect();
     if let (Some(optimized), Some(split), Some(sequenced)) = (&trace.optimized, &trace.split, &trace.sequenced) {
         for (id, function) in optimized.functions.iter().filter(|(_, function)| !function.layout.is_empty()) {
             let report = Report { program: optimized, function, split: &split.functions[id] };
             report.edges(&mut hazards);
             report.cycles(&sequenced.functions[id], &mut hazards);
-            if let Some(variables) = &trace.variables {
-                report.pruned(&variables.functions[id], &mut hazards);
+            if let Some((variables, id)) = trace.variables.as_ref().zip(written.get(function.name.as_str())) {
+                report.pruned(&variables.functions[*id], &mut hazards);
             }
         }
     }

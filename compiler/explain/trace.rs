@@ -11,7 +11,7 @@ use crate::pipeline::run::{Failure, compile};
 use crate::pipeline::state::{AllocationFacts, State};
 use crate::support::span::Source;
 use crate::x64::{self, PReg, VReg};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The program at the stages that explanations need.
 #[derive(Debug, Default)]
@@ -34,9 +34,11 @@ pub struct Trace {
     pub facts: Option<AllocationFacts>,
     /// The machine code that is encoded.
     pub machine: Option<x64::Program<PReg>>,
-    /// The φs that a stage removed: its name, then function and φ.
+    /// The φs that a stage removed: its name, then function, as construction had it, and φ.
     pub removed: Vec<(&'static str, Vec<(FuncId, Value)>)>,
     phis: FxHashSet<(FuncId, Value)>,
+    /// The functions as construction had them, by name: those that are left get new ids when others go.
+    names: FxHashMap<String, FuncId>,
 }
 
 /// Compiles as far as machine code and keeps the trace.
@@ -73,7 +75,15 @@ impl Trace {
             Form::Variables if self.constructed.is_none() => self.variables = Some(program.clone()),
             Form::Variables => {}
             Form::Ssa => {
-                let now: FxHashSet<(FuncId, Value)> = phis(program).collect();
+                if self.constructed.is_none() {
+                    self.names = names(program).map(|(name, id)| (name.to_string(), id)).collect();
+                }
+                let mut now: FxHashSet<(FuncId, Value)> = FxHashSet::default();
+                for function in program.functions.values() {
+                    if let Some(id) = self.names.get(&function.name) {
+                        now.extend(phis(function).map(|phi| (*id, phi)));
+                    }
+                }
                 if self.constructed.is_some() {
                     let mut gone: Vec<(FuncId, Value)> = self.phis.difference(&now).copied().collect();
                     gone.sort_unstable();
@@ -93,9 +103,12 @@ impl Trace {
     }
 }
 
-/// All φs of a program, block by block.
-pub fn phis(program: &ir::Program) -> impl Iterator<Item = (FuncId, Value)> {
-    program.functions.iter().flat_map(|(id, function)| {
-        function.layout.iter().flat_map(move |block| function.blocks[*block].params.iter().map(move |phi| (id, *phi)))
-    })
+/// All φs of a function, block by block.
+fn phis(function: &ir::Function) -> impl Iterator<Item = Value> {
+    function.layout.iter().flat_map(|block| function.blocks[*block].params.iter().copied())
+}
+
+/// The functions of a program by name. Ids are not the same in all stages.
+pub fn names(program: &ir::Program) -> impl Iterator<Item = (&str, FuncId)> {
+    program.functions.iter().map(|(id, function)| (function.name.as_str(), id))
 }

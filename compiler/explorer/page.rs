@@ -190,7 +190,7 @@ pub fn key(entity: Entity) -> String {
     }
 }
 
-/// The page's data. docs/explore.md has the schema.
+/// The page's data. docs/json.md has the schema.
 pub fn data(page: &Page<'_>) -> Value {
     let lines: Vec<&str> = (1..=page.source.line_count() as u32).map(|line| page.source.line(line)).collect();
     let mut stages = Vec::new();
