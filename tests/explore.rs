@@ -63,6 +63,14 @@ fn the_page_works_in_a_browser() {
     text(&["explore", &example("sort.atl"), "-O2", "-o", &path("functions.html"), "-C", "keep-functions"]);
     text(&["explore", &path("hostile.atl"), "-o", &path("hostile.html")]);
     text(&["explore", &path("large.atl"), "-o", &path("large.html")]);
+    // The largest of the programs that are measured.
+    let bench = root().join("bench/programs/fannkuch.atl").display().to_string();
+    text(&["explore", &bench, "-O2", "-o", &path("fannkuch.html")]);
+    for (page, most) in [("swap.html", 1 << 20), ("fannkuch.html", 4 << 20), ("large.html", 48 << 20)] {
+        let size = std::fs::metadata(path(page)).expect("it was written").len();
+        println!("{page}: {} kB", size / 1000);
+        assert!(size < most, "{page} has {size} bytes");
+    }
     let output = Command::new("node")
         .arg(root().join("tests/browser/check.cjs"))
         .arg(chromium)

@@ -214,6 +214,9 @@ pub struct Explore {
     /// Where the page goes [default: FILE with `.html`]; `-` is standard output
     #[arg(short, long, value_name = "PAGE")]
     pub output: Option<PathBuf>,
+    /// What the program reads where the page runs it [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
     /// Open the page with the desktop's browser
     #[arg(long)]
     pub open: bool,

@@ -3,9 +3,15 @@
 
 use super::args::Explore;
 use super::commands::{Colour, Stop, failed, read};
+use super::input;
 use super::output::{self, describe, write_stderr, write_stdout};
+use crate::execution::Limits;
+use crate::explorer::page::{Row, Table};
 use crate::explorer::{page, record};
-use crate::pipeline::Options;
+use crate::pipeline::{Failure, Options};
+use crate::support::span::Source;
+use crate::verify::observe::VerifyLimits;
+use crate::verify::{Report, spoil};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -17,7 +23,7 @@ pub fn run(arguments: &Explore, colour: Colour) -> Result<(), Stop> {
     if arguments.watch {
         return watch(arguments, &options, colour);
     }
-    let html = make(&arguments.file, &options, false, colour)?;
+    let html = make(arguments, &options, false, colour)?;
     let path = match &arguments.output {
         Some(path) if path.as_os_str() == "-" => return write_stdout(html.as_bytes()).map_err(Stop::Stdout),
         Some(path) => path.clone(),
@@ -32,10 +38,60 @@ pub fn run(arguments: &Explore, colour: Colour) -> Result<(), Stop> {
     if arguments.open { open(&path.to_string_lossy()) } else { Ok(()) }
 }
 
-fn make(file: &Path, options: &Options, watch: bool, colour: Colour) -> Result<String, Stop> {
-    let source = read(file, colour)?;
-    let page = record::page(&source, options, watch).map_err(|failure| failed(failure, &source, colour))?;
+fn make(arguments: &Explore, options: &Options, watch: bool, colour: Colour) -> Result<String, Stop> {
+    let source = read(&arguments.file, colour)?;
+    let input = arguments.input.as_deref().map_or(Ok(Vec::new()), input::read_bytes)?;
+    let mut page = record::page(&source, options, watch).map_err(|failure| failed(failure, &source, colour))?;
+    page.tables.push(faults(&source, options, &input).map_err(|failure| failed(failure, &source, colour))?);
     Ok(page::render(&page))
+}
+
+/// Programs of more lines are not run for the table of faults: it would keep the page waiting.
+const MOST_LINES: usize = 2_000;
+
+/// What the classic mistakes on the way out of SSA form would do to the program.
+fn faults(source: &Source, options: &Options, input: &[u8]) -> Result<Table, Failure> {
+    let limits = Limits { steps: 200_000, output: 1 << 16, depth: 10_000, memory: 64 << 20 };
+    let limits = VerifyLimits { interpreted: limits, ..VerifyLimits::default() };
+    let small = source.text.lines().count() <= MOST_LINES;
+    let reports = if small { spoil::run(source, options, input, limits, "sequence")? } else { Vec::new() };
+    Ok(Table {
+        id: "faults",
+        title: "Broken on purpose",
+        note:
+            "What each classic mistake on the way out of SSA form would do to this program, in the interpreters alone; \
+               `atlc verify --break FAULT` tells more."
+                .to_string(),
+        empty: if small {
+            "This program has no place for any of the classic mistakes."
+        } else {
+            "Left out for long programs: `atlc verify --break FAULT` shows it."
+        },
+        columns: vec!["fault", "what is done wrong", "the program", "correct", "first difference", "caught by"],
+        rows: reports.iter().filter_map(fault_row).collect(),
+    })
+}
+
+/// The row of a fault; none if the program has no place for it.
+fn fault_row(report: &Report) -> Option<Row> {
+    let broken = report.broken.as_ref().filter(|broken| broken.site.is_some())?;
+    let mut caught: Vec<&str> = broken.caught_by.iter().map(|caught| caught.judge).collect();
+    let (shows, correct, place) = match &report.difference {
+        None => ("shows the same all the same".to_string(), String::new(), String::new()),
+        Some(difference) => {
+            caught.push("the comparison of runs");
+            let place = difference.parting.wrong.as_ref().map_or(String::new(), |wrong| {
+                let (place, name) = (&wrong.place, &wrong.name);
+                format!("{} of {}: {name} is {}, not {}", place.block, place.function, wrong.after, wrong.before)
+            });
+            (difference.after.replacen("prints", "would print", 1), difference.before.clone(), place)
+        }
+    };
+    Some(Row {
+        function: String::new(),
+        cells: vec![broken.mutant.to_string(), broken.title.to_string(), shows, correct, place, caught.join(", ")],
+        entities: Vec::new(),
+    })
 }
 
 /// Asks the desktop to open a file or an address.
@@ -58,7 +114,7 @@ fn watch(arguments: &Explore, options: &Options, colour: Colour) -> Result<(), S
     let address = format!("http://{}/", server.server_addr());
     let mut version = 0_u64;
     let mut seen = changed(&arguments.file);
-    let mut html = make(&arguments.file, options, true, colour)?;
+    let mut html = make(arguments, options, true, colour)?;
     write_stderr(&format!("serving {} at {address}, until interrupted\n", arguments.file.display()));
     if arguments.open {
         open(&address)?;
@@ -71,7 +127,7 @@ fn watch(arguments: &Explore, options: &Options, colour: Colour) -> Result<(), S
         if now != seen && now.is_some() {
             seen = now;
             // A program with errors leaves the last good page; the errors stand on the terminal.
-            match make(&arguments.file, options, true, colour) {
+            match make(arguments, options, true, colour) {
                 Ok(page) => {
                     html = page;
                     version += 1;

@@ -49,8 +49,25 @@ fn runner() -> Result<Runner, Stop> {
     Runner::new().map_err(|error| Stop::Error(format!("cannot make a temporary folder: {}", describe(&error))))
 }
 
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("reports have string keys only") + "\n"
+/// The version of the JSON that these commands write; docs/json.md has the schemas.
+const VERSION: u32 = 1;
+
+#[derive(serde::Serialize)]
+struct Document<'a, T> {
+    version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
+    #[serde(flatten)]
+    what: &'a T,
+}
+
+fn line(event: Option<&'static str>, what: &impl serde::Serialize) -> String {
+    let document = Document { version: VERSION, event, what };
+    serde_json::to_string(&document).expect("reports have string keys only") + "\n"
+}
+
+fn json(what: &impl serde::Serialize) -> String {
+    line(None, what)
 }
 
 /// `atlc verify`
@@ -169,12 +186,8 @@ pub fn run_fuzz(arguments: &Fuzz) -> Result<(), Stop> {
     if counts.findings == 0 { Ok(()) } else { Err(Stop::Status(Status::FAILURE)) }
 }
 
-fn event_line(event: &str, what: &impl serde::Serialize) -> String {
-    let mut value = serde_json::to_value(what).expect("events have string keys only");
-    if let Some(object) = value.as_object_mut() {
-        object.insert("event".to_string(), event.into());
-    }
-    format!("{value}\n")
+fn event_line(event: &'static str, what: &impl serde::Serialize) -> String {
+    line(Some(event), what)
 }
 
 fn describe_finding(finding: &Finding) -> String {

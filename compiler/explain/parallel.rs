@@ -121,8 +121,8 @@ impl Replay {
                     String::new()
                 };
                 let done = if step.moved.rescue { Value::Null } else { json!(step.moved.dst) };
-                json!({ "text": text, "note": note, "ready": step.ready, "dst_victim": step.moved.src,
-                    "temp": step.moved.dst, "state": step.holds, "done": done })
+                json!({ "text": text, "note": note, "ready": step.ready, "from": step.moved.src,
+                    "to": step.moved.dst, "state": step.holds, "done": done })
             })
             .collect();
         let moves: Vec<Value> = self

@@ -3,6 +3,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const SVG = 'http://www.w3.org/2000/svg';
 const FOLD = 600; // functions with more lines than this start folded
+const GROUP = 50; // and so many blocks together
 const el = (tag, props = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(props)) {
@@ -164,12 +165,19 @@ function draw() {
   const columns = $('columns');
   const scrolls = {};
   for (const column of columns.children) scrolls[column.dataset.stage] = column.querySelector('.body').scrollTop;
-  columns.replaceChildren(...state.open.map(column));
+  // A column that shows what it showed stays as it is, unfolded parts and all; large ones take long to make.
+  const made = new Map([...columns.children].map(column => [column.dataset.shows, column]));
+  columns.replaceChildren(...state.open.map(name => made.get(shows(name)) || column(name)));
   for (const column of columns.children) column.querySelector('.body').scrollTop = scrolls[column.dataset.stage] || 0;
+  markCurrent();
   panel();
   applySelection();
   markFound();
   writeHash();
+}
+function shows(name) {
+  const kind = state.view[name] || 'text';
+  return [name, state.f, kind, kind === 'graph' ? state.over : ''].join('|');
 }
 function column(name) {
   const stage = name === 'source' ? null : stageOf(name);
@@ -188,7 +196,7 @@ function column(name) {
   else if (kind === 'graph') body.append(graph(own));
   else if (kind === 'diff') difference(body, stage, own);
   else text(body, own);
-  return el('article', { class: 'column' + (kind === 'graph' ? ' wide' : '') + (state.cur === name ? ' current' : ''), 'data-stage': name,
+  return el('article', { class: 'column' + (kind === 'graph' ? ' wide' : '') + (state.cur === name ? ' current' : ''), 'data-stage': name, 'data-shows': shows(name),
     onmousedown: () => { if (state.cur !== name) { state.cur = name; markCurrent(); writeHash(); } } }, head, body);
 }
 function markCurrent() {
@@ -215,20 +223,38 @@ function lineNode(line, mark, extra) {
   return el('div', { class: 'l' + (extra ? ' ' + extra : ''), 'data-n': line[0] || undefined, 'data-line': line[1] || undefined },
     mark === undefined ? null : el('span', { class: 'm' }, mark), el('span', { class: 'n' }, line[0] ? String(line[0]) : ''), ...pieces(line[2]));
 }
-// Blocks start where a line's entity is a block; large functions show their first lines and unfold on demand.
+// Blocks start where a line's entity is a block; large functions show their first lines and unfold on demand. Many blocks are
+// folded together first.
 function text(body, own) {
   if (own.lines.length <= FOLD) { body.append(...own.lines.map(line => lineNode(line))); return; }
   const starts = own.lines.map((line, i) => (line[1] || '').startsWith('b') ? i : -1).filter(i => i >= 0);
-  const cuts = [...new Set([0, ...starts])];
-  cuts.forEach((start, i) => {
-    const end = i + 1 < cuts.length ? cuts[i + 1] : own.lines.length;
-    body.append(lineNode(own.lines[start]));
-    chunk(body, own, start + 1, end);
-  });
+  const cuts = [...new Set([0, ...starts]), own.lines.length];
+  blocks(body, own, cuts.slice(0, GROUP + 1));
+  for (let i = GROUP; i < cuts.length - 1; i += GROUP) {
+    const part = cuts.slice(i, i + GROUP + 1);
+    const [from, to] = [part[0], part[part.length - 1]];
+    const button = fold(from, to, (own.lines[from][1] || '') + ' …  ' + (part.length - 1) + ' blocks, ' + (to - from) + ' lines');
+    button.addEventListener('click', () => {
+      const holder = document.createDocumentFragment();
+      blocks(holder, own, part);
+      button.replaceWith(holder);
+      applySelection();
+    });
+    body.append(button);
+  }
+}
+function blocks(body, own, cuts) {
+  for (let i = 0; i + 1 < cuts.length; i++) {
+    body.append(lineNode(own.lines[cuts[i]]));
+    chunk(body, own, cuts[i] + 1, cuts[i + 1]);
+  }
+}
+function fold(from, to, text) {
+  return el('button', { type: 'button', class: 'fold', 'aria-expanded': 'false', 'data-from': from, 'data-to': to }, '▸ ' + text);
 }
 function chunk(body, own, from, to) {
   if (from >= to) return;
-  const button = el('button', { type: 'button', class: 'fold', 'aria-expanded': 'false', 'data-from': from, 'data-to': to }, '▸ ' + (to - from) + ' lines');
+  const button = fold(from, to, (to - from) + ' lines');
   button.addEventListener('click', () => {
     const upto = Math.min(to, from + 400);
     const nodes = own.lines.slice(from, upto).map(line => lineNode(line));
@@ -334,7 +360,7 @@ function stepper() {
       el('button', { type: 'button', id: 'step', onclick: () => go(at + 1) }, 'step →')),
       moveGraph(copy, at),
       el('p', { class: 'note' }, at < copy.steps.length ? (ready.length ? 'ready (nothing left reads it): ' + ready.join(', ')
-        : 'nothing is ready: a cycle. Victim ' + copy.steps[at].dst_victim + ', its content is rescued to ' + copy.steps[at].temp + '.') : 'done: as if all had moved at once')),
+        : 'nothing is ready: a cycle. Victim ' + copy.steps[at].from + ', its content is rescued to ' + copy.steps[at].to + '.') : 'done: as if all had moved at once')),
     el('div', {}, el('strong', {}, 'sequence'), el('ol', {}, ...copy.steps.map((step, i) => el('li', { class: i === at - 1 ? 'now' : '' },
       el('code', {}, step.text), step.note ? el('span', { class: 'note' }, ' ' + step.note) : null)))),
     el('div', {}, el('strong', {}, 'contents'), el('table', {}, el('thead', {}, el('tr', {}, el('th', {}, 'place'), el('th', {}, 'holds'), el('th', {}, 'must hold'))),
@@ -342,7 +368,15 @@ function stepper() {
         el('td', {}, (now[place] === before[place] ? '' : '● ') + now[place]), el('td', {}, copy.goal[place] === undefined ? '' : copy.goal[place])))))),
     el('div', {}, el('strong', {}, 'naive order'), el('ol', {}, ...copy.naive.steps.map(text => el('li', {}, el('code', {}, text)))),
       copy.naive.wrong.length ? el('p', {}, '✗ leaves ', ...copy.naive.wrong.map(([place, got, want]) =>
-        el('span', { class: 'wrong' }, place + ' = ' + got + ' instead of ' + want + ' '))) : el('p', {}, '✓ happens to be right here')));
+        el('span', { class: 'wrong' }, place + ' = ' + got + ' instead of ' + want + ' '))) : el('p', {}, '✓ happens to be right here'),
+      naiveRun()));
+}
+// What the whole program does if all its copies are made in the order in which they stand.
+function naiveRun() {
+  const table = data.tables.find(table => table.id === 'faults');
+  const row = table && table.rows.find(row => row.cells[0] === 'naive-order');
+  if (!row) return null;
+  return el('p', { id: 'naive-run' }, 'the program ', el('span', { class: row.cells[3] ? 'wrong' : '' }, row.cells[2]), row.cells[3] ? '; correct: ' + row.cells[3] : '');
 }
 function moveGraph(copy, at) {
   const places = Object.keys(copy.start);
@@ -406,11 +440,10 @@ function markFound() {
   for (const column of $('columns').children) {
     const stage = stageOf(column.dataset.stage), own = stage && listing(stage, state.f);
     if (!own) continue;
-    for (const button of column.querySelectorAll('.fold')) {
-      if (opened >= 20) break;
-      const lines = own.lines.slice(Number(button.dataset.from), Number(button.dataset.to));
-      if (lines.some(line => line[2].map(part => part[1]).join('').toLowerCase().includes(low))) { opened++; button.click(); }
-    }
+    const lines = own.low = own.low || own.lines.map(line => line[2].map(part => part[1]).join('').toLowerCase());
+    const hides = button => lines.slice(Number(button.dataset.from), Number(button.dataset.to)).some(line => line.includes(low));
+    // What unfolds may hold folds of its own.
+    for (let button; opened < 20 && (button = [...column.querySelectorAll('.fold')].find(hides)); opened++) button.click();
   }
   for (const line of document.querySelectorAll('.l')) if (line.textContent.toLowerCase().includes(low)) places.push(line);
   for (const text of document.querySelectorAll('.node text')) if (text.textContent.toLowerCase().includes(low)) places.push(text);

@@ -39,6 +39,7 @@ pub struct Pass {
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "found", rename_all = "kebab-case")]
 pub enum Found {
     /// With every change the program does what it should.
     NoDifference,
