@@ -51,11 +51,11 @@ async function main() {
 
   // What is unfolded or scrolled stays so when another stage opens.
   await page.$eval('.column[data-stage="ssa"]', node => { node.dataset.mine = '1'; });
-  await page.click('#rail [data-stage="split-edges"]');
-  check('another stage opens', (await columns(page)).includes('split-edges'));
+  await page.click('#rail [data-stage="parallel-copies"]');
+  check('another stage opens', (await columns(page)).includes('parallel-copies'));
   check('and the others stay as they are', (await page.$eval('.column[data-stage="ssa"]', node => node.dataset.mine)) === '1');
-  check('but for which is current', await page.$eval('.column[data-stage="split-edges"]', node => node.classList.contains('current')));
-  await page.click('.column[data-stage="split-edges"] button[aria-label="close split-edges"]');
+  check('but for which is current', await page.$eval('.column[data-stage="parallel-copies"]', node => node.classList.contains('current')));
+  await page.click('.column[data-stage="parallel-copies"] button[aria-label="close parallel-copies"]');
 
   // A source line lights up what came from it in every open stage.
   await page.click('.column[data-stage="source"] .l[data-n="9"]');
