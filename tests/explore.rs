@@ -283,3 +283,38 @@ fn watching_serves_the_page_again_when_the_file_changes() {
     server.wait().expect("it ends");
     assert!(seen && page.contains("print(2);"), "the page is made again");
 }
+
+/// What the explanations say of the four examples of the tour, whole, as text and as JSON. A change here is a change of what
+/// people and tools read: look at it, then `cargo insta accept` (or `INSTA_UPDATE=always cargo test --test explore`).
+#[test]
+fn explanations_as_they_are_read() {
+    let said = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_atlc")).args(arguments).current_dir(root()).output();
+        let output = output.expect("atlc starts");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for (name, level) in [("swap", "-O2"), ("rotate3", "-O1"), ("lost_copy", "-O2"), ("critical_edge", "-O0")] {
+        let file = format!("examples/{name}.atl");
+        let mut text = String::new();
+        for arguments in [
+            vec!["explain", "copies", &file, level],
+            vec!["explain", "hazards", &file, level],
+            vec!["explain", "hazards", "--notes", &file, level],
+            vec!["explain", "phis", &file, level],
+            vec!["dump", &file, level, "--stage", "liveness,loops,dominators"],
+            vec!["dump", &file, level, "--diff", "ssa..sequence"],
+        ] {
+            text.push_str(&format!("$ atlc {}\n{}\n", arguments.join(" "), said(&arguments)));
+        }
+        insta::assert_snapshot!(format!("{name}_text"), text);
+        let mut json = String::new();
+        for what in ["copies", "hazards", "phis"] {
+            let written = said(&["explain", what, &file, level, "--json"]);
+            let value: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+            json.push_str(&serde_json::to_string_pretty(&value).expect("JSON"));
+            json.push('\n');
+        }
+        insta::assert_snapshot!(format!("{name}_json"), json);
+    }
+}
