@@ -284,6 +284,30 @@ fn watching_serves_the_page_again_when_the_file_changes() {
     assert!(seen && page.contains("print(2);"), "the page is made again");
 }
 
+/// What is asked for and is not there is an error that says what there is; nothing to tell is not.
+#[test]
+fn explaining_what_is_not_there() {
+    let wrong = |arguments: &[&str]| {
+        let output = atlc(arguments);
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{arguments:?}");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let swap = example("swap.atl");
+    let said = wrong(&["explain", "phis", &swap, "--variable", "nope"]);
+    assert!(said.contains("there is no variable `nope`; there are: i, t, x, y"), "{said}");
+    assert!(wrong(&["explain", "phis", &swap, "--block", "b77"]).contains("there is no block `b77`"));
+    for what in ["copies", "hazards", "phis"] {
+        assert!(wrong(&["explain", what, &swap, "--function", "nope"]).contains("there is no function `nope`"));
+    }
+    let folder = TemporaryFolder::new().expect("a folder");
+    let bare = folder.path().join("bare.atl");
+    fs::write(&bare, "print(1);\n").expect("it is written");
+    let bare = bare.display().to_string();
+    assert_eq!(text(&["explain", "phis", &bare]), "no variables\n");
+    assert_eq!(text(&["explain", "copies", &bare]), "0 rows, 0 still move something\n");
+    assert_eq!(text(&["explain", "hazards", &bare]), "0 hazards\n");
+}
+
 /// What the explanations say of the four examples of the tour, whole, as text and as JSON. A change here is a change of what
 /// people and tools read: look at it, then `cargo insta accept` (or `INSTA_UPDATE=always cargo test --test explore`).
 #[test]

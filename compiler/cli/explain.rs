@@ -33,6 +33,16 @@ pub fn run(arguments: &Explain, colour: Colour) -> Result<(), Stop> {
     }
     let source = read(&arguments.file, colour)?;
     let trace = trace::trace(&source, &options).map_err(|failure| failed(failure, &source, colour))?;
+    if let Some(name) = &arguments.function {
+        let written = trace.variables.iter().chain(&trace.constructed).flat_map(|program| program.functions.values());
+        let known: Vec<&str> = written.map(|function| function.name.as_str()).collect();
+        if !known.contains(&name.as_str()) {
+            return Err(Stop::Error(format!(
+                "there is no function `{name}` (functions that the body does not reach are dropped, unless \
+                 `-C keep-functions` is given)"
+            )));
+        }
+    }
     let wanted = |function: &str| arguments.function.as_ref().is_none_or(|name| name == function);
     let text = match arguments.what {
         What::Copies => {
@@ -54,11 +64,13 @@ pub fn run(arguments: &Explain, colour: Colour) -> Result<(), Stop> {
         }
         What::Phis => {
             let mut placements = Vec::new();
-            for function in trace.variables.iter().flat_map(|program| program.functions.values()) {
-                if function.layout.is_empty() || !wanted(&function.name) {
-                    continue;
-                }
+            let mut names: Vec<&str> = Vec::new();
+            let functions = trace.variables.iter().flat_map(|program| program.functions.values());
+            let functions: Vec<_> =
+                functions.filter(|function| !function.layout.is_empty() && wanted(&function.name)).collect();
+            for function in &functions {
                 for (variable, data) in function.variables.iter() {
+                    names.push(&data.name);
                     if arguments.variable.as_ref().is_none_or(|name| *name == data.name) {
                         let mut placement = phis::compute(function, variable);
                         if let Some(block) = &arguments.block {
@@ -68,8 +80,18 @@ pub fn run(arguments: &Explain, colour: Colour) -> Result<(), Stop> {
                     }
                 }
             }
-            if placements.is_empty() {
-                return Err(Stop::Error("there is no such variable".to_string()));
+            if let (Some(name), true) = (&arguments.variable, placements.is_empty()) {
+                names.sort_unstable();
+                names.dedup();
+                names.truncate(20);
+                let there = if names.is_empty() { "none".to_string() } else { names.join(", ") };
+                return Err(Stop::Error(format!("there is no variable `{name}`; there are: {there}")));
+            }
+            if let Some(name) = &arguments.block {
+                let mut blocks = functions.iter().flat_map(|function| &function.layout);
+                if !blocks.any(|block| block.to_string() == *name) {
+                    return Err(Stop::Error(format!("there is no block `{name}` in the code over variables (`cfg`)")));
+                }
             }
             if arguments.json { json("phis", &source, &placements) } else { reasons(&placements) }
         }
@@ -153,6 +175,9 @@ fn notes(hazards: &[hazards::Hazard], source: &Source, colour: Colour) -> String
 
 fn reasons(placements: &[Placement]) -> String {
     let mut text = String::new();
+    if placements.is_empty() {
+        text.push_str("no variables\n");
+    }
     for placement in placements {
         let _ = writeln!(
             text,
