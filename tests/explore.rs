@@ -4,6 +4,15 @@
 //! playwright-core`. Without them the browser test says so and passes, except in CI, where it fails.
 
 use atlc::emit::output::TemporaryFolder;
+use atlc::explain::copies::{self, Fate};
+use atlc::explain::hazards;
+use atlc::explain::trace::trace;
+use atlc::explorer::{page, record};
+use atlc::fuzz::campaign;
+use atlc::fuzz::generate::{Shape, generate};
+use atlc::ir::Op;
+use atlc::pipeline::Options;
+use atlc::support::span::Source;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -282,6 +291,68 @@ fn watching_serves_the_page_again_when_the_file_changes() {
     server.kill().expect("it still runs");
     server.wait().expect("it ends");
     assert!(seen && page.contains("print(2);"), "the page is made again");
+}
+
+/// The same is told of a program whether it begins as source or as the IR of any stage; what is behind cannot be told.
+#[test]
+fn explanations_of_ir_text() {
+    let folder = TemporaryFolder::new().expect("a folder");
+    for (name, level) in [("swap", "-O0"), ("lost_copy", "-O2"), ("critical_edge", "-O0"), ("rotate3", "-O1")] {
+        let file = example(&format!("{name}.atl"));
+        let counted = |said: &str| said.lines().last().expect("a line").to_string();
+        let kept = |file: &str, level: &str| {
+            let said: serde_json::Value =
+                serde_json::from_str(&text(&["explain", "copies", "--json", file, level])).expect("JSON");
+            let rows = said["rows"].as_array().expect("rows");
+            rows.iter().filter(|row| row["fate"]["kind"] != "removed").count()
+        };
+        let (rows, hazards) = (kept(&file, level), counted(&text(&["explain", "hazards", &file, level])));
+        assert!(rows > 0, "{name}");
+        for stage in ["ir", "parallel-copies", "sequence"] {
+            let dump = folder.path().join(format!("{name}.{stage}.ir"));
+            fs::write(&dump, text(&["dump", &file, "--stage", stage, level])).expect("it is written");
+            let dump = dump.display().to_string();
+            assert_eq!(kept(&dump, "-O0"), rows, "{name} from {stage}");
+            if stage == "ir" {
+                assert_eq!(counted(&text(&["explain", "hazards", &dump, "-O0"])), hazards, "{name} from {stage}");
+            }
+        }
+    }
+}
+
+/// Random programs, of source and of IR, at every level: the views fail on none, and the ledger adds up.
+#[test]
+fn views_of_random_programs() {
+    for seed in 0..12_u64 {
+        let shape = Shape::of_seed(seed);
+        for (name, program) in [("r.atl", generate(seed, &shape)), ("r.ir", campaign::random_ir(seed))] {
+            let source = Source::new(name, program);
+            let options = Options { level: (seed % 3) as u8, threads: 1, ..Options::default() };
+            let place = format!("seed {seed}, {name}");
+            let page = record::page(&source, &options, false).unwrap_or_else(|_| panic!("{place}: no page"));
+            assert!(page::render(&page).contains("</html>"), "{place}");
+            let trace = trace(&source, &options).unwrap_or_else(|_| panic!("{place}: no trace"));
+            hazards::compute(&trace);
+            let rows = copies::compute(&trace, &source);
+            let sequenced = trace.sequenced.as_ref().expect("it went so far");
+            let insts = sequenced.functions.values().flat_map(|function| {
+                let blocks = function.layout.iter().map(|block| &function.blocks[*block]);
+                blocks.flat_map(|block| block.insts.iter().map(|inst| &function.insts[*inst].op))
+            });
+            let made = insts.filter(|op| matches!(op, Op::Copy(_))).count();
+            let is_made = |row: &&copies::Row| !matches!(row.fate, Fate::SameValue | Fate::Removed { .. });
+            assert_eq!(rows.iter().filter(is_made).count(), made, "{place}: every copy has one row");
+            let split = trace.split.as_ref().expect("it went so far");
+            let operands: usize = split
+                .functions
+                .values()
+                .flat_map(|function| function.layout.iter().flat_map(|block| function.blocks[*block].term.edges()))
+                .map(|edge| edge.args.len())
+                .sum();
+            let of_phis = |row: &&copies::Row| row.phi.is_some() && !matches!(row.fate, Fate::Removed { .. });
+            assert_eq!(rows.iter().filter(of_phis).count(), operands, "{place}: every operand has one row");
+        }
+    }
 }
 
 /// What is asked for and is not there is an error that says what there is; nothing to tell is not.

@@ -24,7 +24,7 @@ use crate::support::listing::Entity;
 use crate::support::span::{Positions, Source, Span};
 use crate::x64::{self, PReg, VReg};
 use cranelift_entity::{EntityRef, SecondaryMap, packed_option::PackedOption};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 /// How many members of a class a row names: a class may have thousands, and so may the ledger have rows about it.
@@ -149,11 +149,9 @@ pub struct Row {
 
 /// The ledger of the whole program.
 pub fn compute<'a>(trace: &'a Trace, source: &'a Source) -> Vec<Row> {
-    let (Some(constructed), Some(optimized), Some(split), Some(sequenced)) =
-        (&trace.constructed, &trace.optimized, &trace.split, &trace.sequenced)
-    else {
-        return Vec::new();
-    };
+    let Some(sequenced) = &trace.sequenced else { return Vec::new() };
+    // IR text may begin behind SSA construction, or behind SSA form.
+    let optimized = trace.optimized.as_ref();
     let mut rows = Vec::new();
     let written: FxHashMap<&str, FuncId> = trace.variables.iter().flat_map(trace::names).collect();
     let lines = |program: &'a ir::Program, function: &'a Function| {
@@ -166,9 +164,9 @@ pub fn compute<'a>(trace: &'a Trace, source: &'a Source) -> Vec<Row> {
             gone.entry(*id).or_default().entry(*phi).or_insert(stage);
         }
     }
-    let mut before: FxHashMap<&str, FuncId> = trace::names(constructed).collect();
+    let mut before: FxHashMap<&str, FuncId> = trace.constructed.iter().flat_map(trace::names).collect();
     let mut removed = |id: FuncId, rows: &mut Vec<Row>| {
-        if let Some(gone) = gone.remove(&id) {
+        if let (Some(gone), Some(constructed)) = (gone.remove(&id), &trace.constructed) {
             let function = &constructed.functions[id];
             removed(&lines(constructed, function), gone, rows);
         }
@@ -177,12 +175,11 @@ pub fn compute<'a>(trace: &'a Trace, source: &'a Source) -> Vec<Row> {
         let ledger = Ledger {
             trace,
             id,
-            optimized: &optimized.functions[id],
-            split: &split.functions[id],
+            split: trace.split.as_ref().map(|split| &split.functions[id]),
             sequenced: function,
             copies: machine_copies(trace, id),
             machine: machine_lines(trace, id),
-            lines: lines(optimized, &optimized.functions[id]),
+            lines: lines(optimized.unwrap_or(sequenced), optimized.map_or(function, |program| &program.functions[id])),
         };
         if let Some(id) = before.remove(function.name.as_str()) {
             removed(id, &mut rows);
@@ -229,8 +226,7 @@ fn machine_lines(trace: &Trace, id: FuncId) -> FxHashMap<Inst, Vec<String>> {
 struct Ledger<'a> {
     trace: &'a Trace,
     id: FuncId,
-    optimized: &'a Function,
-    split: &'a Function,
+    split: Option<&'a Function>,
     sequenced: &'a Function,
     copies: FxHashMap<Inst, Vec<CopyFacts>>,
     machine: FxHashMap<Inst, Vec<String>>,
@@ -241,21 +237,28 @@ impl Ledger<'_> {
     /// The operands of the φs that were left when SSA form was.
     fn phis(&self, rows: &mut Vec<Row>) {
         let sequences = self.sequences();
-        for edge in edges(self.optimized) {
+        let optimized = self.lines.function;
+        // Blocks that nothing reaches go where edges are split, if they have not gone before.
+        let left: FxHashSet<Block> = self.split.iter().flat_map(|split| split.layout.iter().copied()).collect();
+        let unreached: FxHashSet<Block> =
+            optimized.layout.iter().copied().filter(|block| !left.is_empty() && !left.contains(block)).collect();
+        for edge in edges(optimized) {
             let sequence = sequences.get(&(edge.pred, edge.number)).map_or(&[][..], Vec::as_slice);
-            for (phi, operand) in edge.moves(self.optimized) {
+            for (phi, operand) in edge.moves(optimized) {
                 let line = self.lines.of(phi, &edge, operand);
                 let found = sequence.iter().position(|inst| {
                     self.sequenced.insts[*inst].result.expand() == Some(phi)
                         && matches!(self.sequenced.copy_origins.get(inst), Some(CopyOrigin::Phi { .. }))
                 });
                 match found {
-                    None => {
-                        rows.push(self.row(phi_row(self.optimized, phi, &edge, operand, line, Fate::SameValue), &edge))
+                    None if unreached.contains(&edge.pred) => {
+                        let fate = Fate::Removed { stage: "split-edges".to_string() };
+                        rows.push(phi_row(optimized, phi, &edge, operand, line, fate));
                     }
+                    None => rows.push(self.row(phi_row(optimized, phi, &edge, operand, line, Fate::SameValue), &edge)),
                     Some(position) => {
                         let inst = sequence[position];
-                        let row = phi_row(self.optimized, phi, &edge, operand, line, self.fate(inst));
+                        let row = phi_row(optimized, phi, &edge, operand, line, self.fate(inst));
                         let mut row = self.row(row, &edge);
                         self.place(&mut row, inst, Some((position + 1, sequence.len())));
                         rows.push(row);
@@ -343,8 +346,9 @@ impl Ledger<'_> {
 
     /// The block that splitting made on the edge.
     fn split_block(&self, edge: &EdgeOf) -> Option<Block> {
-        let now = self.split.blocks.get(edge.pred)?.term.edges().nth(usize::from(edge.number))?.target;
-        (now != edge.target && self.split.blocks[now].role == ir::Role::Split).then_some(now)
+        let split = self.split?;
+        let now = split.blocks.get(edge.pred)?.term.edges().nth(usize::from(edge.number))?.target;
+        (now != edge.target && split.blocks[now].role == ir::Role::Split).then_some(now)
     }
 
     fn fate(&self, inst: Inst) -> Fate {

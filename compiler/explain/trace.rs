@@ -4,10 +4,11 @@
 //! **in**: a compilation as far as the last stage of machine code. **out**: a [`Trace`] with every form. Cost: a copy of
 //! the program for each kept stage, and its φs after each optimization.
 
-use crate::ir::{self, Form, FuncId, Value};
+use crate::ir::{self, Form, FuncId, Role, Terminator, Value};
 use crate::pipeline::observe::{Event, Observer};
 use crate::pipeline::options::Options;
 use crate::pipeline::run::{Failure, compile};
+use crate::pipeline::stages::Stage;
 use crate::pipeline::state::{AllocationFacts, State};
 use crate::support::span::Source;
 use crate::x64::{self, PReg, VReg};
@@ -36,6 +37,7 @@ pub struct Trace {
     pub machine: Option<x64::Program<PReg>>,
     /// The φs that a stage removed: its name, then function, as construction had it, and φ.
     pub removed: Vec<(&'static str, Vec<(FuncId, Value)>)>,
+    begun: bool,
     phis: FxHashSet<(FuncId, Value)>,
     /// The functions as construction had them, by name: those that are left get new ids when others go.
     names: FxHashMap<String, FuncId>,
@@ -49,6 +51,14 @@ pub fn trace(source: &Source, options: &Options) -> Result<Trace, Failure> {
 }
 
 impl Observer for Trace {
+    fn before(&mut self, _: &'static Stage, state: &State) {
+        // IR text begins in some form that no stage leaves.
+        if let (false, State::Ir(program)) = (self.begun, state) {
+            self.ir("", program);
+        }
+        self.begun = true;
+    }
+
     fn after(&mut self, event: &Event<'_>) {
         match event.state {
             State::Ir(program) => self.ir(event.stage.name, program),
@@ -96,11 +106,37 @@ impl Trace {
                 self.phis = now;
                 self.optimized = Some(program.clone());
             }
-            Form::SplitSsa => self.split = Some(program.clone()),
+            Form::SplitSsa => {
+                // IR text may begin here.
+                self.optimized.get_or_insert_with(|| unsplit(program));
+                self.split = Some(program.clone());
+            }
             Form::ParallelCopies => self.parallel = Some(program.clone()),
             Form::Sequenced => self.sequenced = Some(program.clone()),
         }
     }
+}
+
+/// The program as it was before edges were split: a block that splitting made has one edge in and only jumps.
+fn unsplit(program: &ir::Program) -> ir::Program {
+    let mut program = program.clone();
+    for function in program.functions.values_mut().filter(|function| !function.layout.is_empty()) {
+        for block in function.layout.clone() {
+            for number in 0..function.blocks[block].term.edges().count() {
+                let middle = function.blocks[block].term.edges().nth(number).expect("it was counted").target;
+                if let (Role::Split, Terminator::Jump(edge)) =
+                    (function.blocks[middle].role, &function.blocks[middle].term)
+                {
+                    let edge = edge.clone();
+                    *function.blocks[block].term.edges_mut().nth(number).expect("it was counted") = edge;
+                }
+            }
+        }
+        let blocks = &function.blocks;
+        function.layout.retain(|block| blocks[*block].role != Role::Split);
+        function.form = Form::Ssa;
+    }
+    program
 }
 
 /// All φs of a function, block by block.
