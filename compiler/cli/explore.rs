@@ -47,7 +47,7 @@ fn make(arguments: &Explore, options: &Options, watch: bool, colour: Colour) -> 
 }
 
 /// Programs of more lines are not run for the table of faults: it would keep the page waiting.
-const MOST_LINES: usize = 2_000;
+const MOST_LINES: usize = 600;
 
 /// What the classic mistakes on the way out of SSA form would do to the program.
 fn faults(source: &Source, options: &Options, input: &[u8]) -> Result<Table, Failure> {
