@@ -355,6 +355,33 @@ fn views_of_random_programs() {
     }
 }
 
+/// The page's table of faults says what `verify --break` says.
+#[test]
+fn the_page_breaks_programs_as_verify_does() {
+    for name in ["swap", "lost_copy"] {
+        let file = example(&format!("{name}.atl"));
+        let page = text(&["explore", &file, "-O2", "-o", "-"]);
+        let data = page.split_once("<script type=\"application/json\" id=\"data\">").expect("the data").1;
+        let data = data.split_once("</script>").expect("the data's end").0;
+        let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+        let tables = data["tables"].as_array().expect("tables");
+        let faults = tables.iter().find(|table| table["id"] == "faults").expect("faults");
+        let rows = faults["rows"].as_array().expect("rows");
+        assert!(rows.len() >= 3, "{name}: {rows:?}");
+        for row in rows {
+            let cell = |at: usize| row["cells"][at].as_str().expect("a text").to_string();
+            let output = atlc(&["verify", &file, "-O2", "--break", &cell(0)]);
+            let said = String::from_utf8(output.stdout).expect("text");
+            let told = if cell(3).is_empty() {
+                "shows the same all the same".to_string()
+            } else {
+                format!("{}, correct is: {}", cell(2), cell(3))
+            };
+            assert!(said.contains(&told), "{name} {}: {told}\n{said}", cell(0));
+        }
+    }
+}
+
 /// What is asked for and is not there is an error that says what there is; nothing to tell is not.
 #[test]
 fn explaining_what_is_not_there() {

@@ -54,7 +54,7 @@ fn faults(source: &Source, options: &Options, input: &[u8]) -> Result<Table, Fai
     let limits = Limits { steps: 200_000, output: 1 << 16, depth: 10_000, memory: 64 << 20 };
     let limits = VerifyLimits { interpreted: limits, ..VerifyLimits::default() };
     let small = source.text.lines().count() <= MOST_LINES;
-    let reports = if small { spoil::run(source, options, input, limits, "sequence")? } else { Vec::new() };
+    let reports = if small { spoil::run(source, options, input, limits)? } else { Vec::new() };
     Ok(Table {
         id: "faults",
         title: "Broken on purpose",

@@ -358,6 +358,11 @@ impl Observer for Verifier<'_> {
 }
 
 impl Verifier<'_> {
+    /// Keeps SSA form that need not be run.
+    pub(super) fn keep_ssa(&mut self, program: &ir::Program) {
+        self.past.ssa = Some(program.clone());
+    }
+
     /// Keeps what a mutant or a judge will want.
     fn remember(&mut self, language: Language, program: &Program) {
         match (language, program) {
