@@ -7,7 +7,7 @@
 //! is found by binary search in its reads.
 
 use super::assign::{Allocator, State};
-use super::coalesce::{ClassId, Constant, NO_CLASS, Target, Verdict};
+use super::coalesce::{ClassId, Conflict, Constant, NO_CLASS, Target, Verdict};
 use super::live_ranges::{LiveRanges, Origin};
 use super::points::{Point, Points};
 use super::ranges::ValueId;
@@ -224,13 +224,16 @@ pub fn gather(
                     Verdict::Coalesced => CopyVerdict::Coalesced(classes.of[copy.dst.index()]),
                     Verdict::Hint(reg) => CopyVerdict::Hint(*reg),
                     Verdict::Fixed => CopyVerdict::Fixed,
-                    Verdict::Interferes(conflict) => CopyVerdict::Interferes(Witness {
-                        at: site(conflict.point),
-                        dst: conflict.dst,
-                        dst_use: reader(live, conflict.dst, conflict.point).map(site),
-                        src: conflict.src,
-                        src_use: reader(live, conflict.src, conflict.point).map(site),
-                    }),
+                    Verdict::Interferes(conflict) => {
+                        let point = busiest(live, points, conflict);
+                        CopyVerdict::Interferes(Witness {
+                            at: site(point),
+                            dst: conflict.dst,
+                            dst_use: reader(live, conflict.dst, point).map(site),
+                            src: conflict.src,
+                            src_use: reader(live, conflict.src, point).map(site),
+                        })
+                    }
                 },
                 fate: *fate,
             }
@@ -261,6 +264,23 @@ pub fn gather(
 fn site(points: &Points, point: Point) -> Site {
     let place = points.place_of(point);
     Site { block: points.layout[place as usize], inst: point / 2 - points.first[place as usize], late: point % 2 == 1 }
+}
+
+/// Of the points where both registers of a conflict are live with different values the one that is reached most often, among
+/// the first: a conflict within a loop tells more than one in front of it.
+fn busiest(live: &LiveRanges, points: &Points, conflict: &Conflict) -> Point {
+    let (a, b) = (&live.segments[conflict.dst.index()], &live.segments[conflict.src.index()]);
+    let (mut i, mut j) = (0, 0);
+    let mut best = (conflict.point, points.freq_of(conflict.point / 2));
+    for _ in 0..64 {
+        let (Some(x), Some(y)) = (a.get(i), b.get(j)) else { break };
+        let from = x.from.max(y.from);
+        if from < x.to.min(y.to) && x.value != y.value && points.freq_of(from / 2) > best.1 {
+            best = (from, points.freq_of(from / 2));
+        }
+        if x.to <= y.to { i += 1 } else { j += 1 }
+    }
+    best.0
 }
 
 /// The read that keeps a register alive at a point: the next in order, or, around a loop, the first.
