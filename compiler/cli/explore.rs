@@ -10,7 +10,7 @@ use crate::explorer::page::{Row, Table};
 use crate::explorer::{page, record};
 use crate::pipeline::{Failure, Options};
 use crate::support::span::Source;
-use crate::verify::observe::VerifyLimits;
+use crate::verify::observe::{HARMLESS, VerifyLimits};
 use crate::verify::{Report, spoil};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,21 +75,20 @@ fn faults(source: &Source, options: &Options, input: &[u8]) -> Result<Table, Fai
 /// The row of a fault; none if the program has no place for it.
 fn fault_row(report: &Report) -> Option<Row> {
     let broken = report.broken.as_ref().filter(|broken| broken.site.is_some())?;
-    let mut caught: Vec<&str> = broken.caught_by.iter().map(|caught| caught.judge).collect();
     let (shows, correct, place) = match &report.difference {
-        None => ("shows the same all the same".to_string(), String::new(), String::new()),
+        None => (HARMLESS.to_string(), String::new(), String::new()),
         Some(difference) => {
-            caught.push("the comparison of runs");
             let place = difference.parting.wrong.as_ref().map_or(String::new(), |wrong| {
                 let (place, name) = (&wrong.place, &wrong.name);
                 format!("{} of {}: {name} is {}, not {}", place.block, place.function, wrong.after, wrong.before)
             });
-            (difference.after.replacen("prints", "would print", 1), difference.before.clone(), place)
+            (difference.would_show(), difference.before.clone(), place)
         }
     };
+    let (fault, title, caught) = (broken.mutant.to_string(), broken.title.to_string(), report.caught_by().join(", "));
     Some(Row {
         function: String::new(),
-        cells: vec![broken.mutant.to_string(), broken.title.to_string(), shows, correct, place, caught.join(", ")],
+        cells: vec![fault, title, shows, correct, place, caught],
         entities: Vec::new(),
     })
 }

@@ -421,7 +421,26 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Who finds fault with a program that was broken on purpose.
+    pub fn caught_by(&self) -> Vec<&'static str> {
+        let judges = self.broken.iter().flat_map(|broken| &broken.caught_by).map(|caught| caught.judge);
+        judges.chain(self.difference.iter().map(|_| COMPARISON)).collect()
+    }
+}
+
+/// What catches a fault by running the program.
+const COMPARISON: &str = "the comparison of runs";
+
+/// What is said of a fault that does not show.
+pub const HARMLESS: &str = "shows the same all the same";
+
 impl Difference {
+    /// What is shown after the stage, where it was broken on purpose.
+    pub fn would_show(&self) -> String {
+        self.after.replacen("prints", "would print", 1)
+    }
+
     fn describe(&self, text: &mut String) {
         let _ = writeln!(text, "\nfirst difference: after {} (before it: {})", self.stage, self.previous);
         let _ = writeln!(text, "  before: {}", self.before);
@@ -455,17 +474,18 @@ impl Broken {
         }
         match difference {
             Some(difference) => {
-                let would = difference.after.replacen("prints", "would print", 1);
-                let _ = writeln!(text, "  {would}, correct is: {}", difference.before);
+                let _ = writeln!(text, "  {}, correct is: {}", difference.would_show(), difference.before);
                 difference.describe_parting(text);
             }
-            None => text.push_str("  this program shows the same all the same\n"),
+            None => {
+                let _ = writeln!(text, "  this program {HARMLESS}");
+            }
         }
         for caught in &self.caught_by {
             let _ = writeln!(text, "  caught by {}: {}", caught.judge, caught.message);
         }
         if difference.is_some() {
-            text.push_str("  caught by the comparison of runs\n");
+            let _ = writeln!(text, "  caught by {COMPARISON}");
         }
     }
 }
