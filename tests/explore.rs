@@ -313,6 +313,12 @@ fn explanations_of_ir_text() {
             fs::write(&dump, text(&["dump", &file, "--stage", stage, level])).expect("it is written");
             let dump = dump.display().to_string();
             assert_eq!(kept(&dump, "-O0"), rows, "{name} from {stage}");
+            let of_main = text(&["explain", "copies", &dump, "-O0", "--function", "main"]);
+            assert_eq!(
+                of_main,
+                text(&["explain", "copies", &dump, "-O0"]),
+                "{name} from {stage}: main is all there is"
+            );
             if stage == "ir" {
                 assert_eq!(counted(&text(&["explain", "hazards", &dump, "-O0"])), hazards, "{name} from {stage}");
             }

@@ -34,9 +34,10 @@ pub fn run(arguments: &Explain, colour: Colour) -> Result<(), Stop> {
     let source = read(&arguments.file, colour)?;
     let trace = trace::trace(&source, &options).map_err(|failure| failed(failure, &source, colour))?;
     if let Some(name) = &arguments.function {
-        let written = trace.variables.iter().chain(&trace.constructed).flat_map(|program| program.functions.values());
-        let known: Vec<&str> = written.map(|function| function.name.as_str()).collect();
-        if !known.contains(&name.as_str()) {
+        // As written, or, where IR text begins behind that, as they leave SSA form.
+        let programs = trace.variables.iter().chain(&trace.sequenced);
+        let mut known = programs.flat_map(|program| program.functions.values());
+        if !known.any(|function| function.name == *name) {
             return Err(Stop::Error(format!(
                 "there is no function `{name}` (functions that the body does not reach are dropped, unless \
                  `-C keep-functions` is given)"
