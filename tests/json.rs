@@ -2,7 +2,10 @@
 
 mod harness;
 
-use harness::{atlc, folder, quick, root};
+use atlc::fuzz::campaign::Finding;
+use atlc::fuzz::examine::Kind;
+use atlc::verify::bisect::Found;
+use harness::{atlc, quick, root};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,14 +44,10 @@ fn fields(value: &Value, found: &mut BTreeSet<String>) {
 
 #[test]
 fn every_field_of_every_document_is_described() {
-    let folder = folder();
     let example = |name: &str| root().join("examples").join(name).display().to_string();
     let (swap, edge, lost, gcd) =
         (example("swap.atl"), example("critical_edge.atl"), example("lost_copy.atl"), example("gcd.atl"));
     let spill = example("spill.atl");
-    let wrong = folder.path().join("wrong.ir");
-    fs::write(&wrong, "fn main() {\nb0:\n  print 1\n  return\n}\n").expect("it is written");
-    let wrong = wrong.display().to_string();
     let commands: Vec<Vec<&str>> = vec![
         vec!["dump", &swap, "--all", "--format", "json"],
         vec!["dump", &gcd, "--all", "--format", "json", "-O0"],
@@ -64,26 +63,43 @@ fn every_field_of_every_document_is_described() {
         vec!["verify", "--json", &swap, "--break", "naive-order"],
         vec!["verify", "--json", &swap, "--break", "dropped-store"],
         vec!["bisect", "--json", &gcd],
-        vec!["bisect", "--json", &wrong],
         vec!["fuzz", "--json", "--seeds", "1..2"],
     ];
     let described = fs::read_to_string(root().join("docs/json.md")).expect("it is there");
-    let mut missing: BTreeSet<String> = BTreeSet::new();
+    let mut all: Vec<(&str, Value)> = Vec::new();
     for arguments in commands {
         for document in documents(&arguments) {
             assert_eq!(document["version"], 1, "{arguments:?}");
-            let mut found = BTreeSet::new();
-            fields(&document, &mut found);
-            assert!(found.len() > 1, "{arguments:?}");
-            let is_described = |name: &String| {
-                described.contains(&format!("`{name}`"))
-                    || described.contains(&format!(".{name}`"))
-                    || described.contains(&format!("`{name}["))
-            };
-            missing.extend(
-                found.into_iter().filter(|name| !is_described(name)).map(|name| format!("{}: {name}", arguments[0])),
-            );
+            all.push((arguments[0], document));
         }
+    }
+    // What only a wrong compiler makes the commands say.
+    let finding = Finding {
+        seed: 1,
+        kind: Kind::Miscompiled,
+        flags: "-O0".to_string(),
+        message: "the executable prints something else".to_string(),
+        language: "atl",
+        program: "print(1);".to_string(),
+        input: String::new(),
+        reduced: None,
+    };
+    all.push(("fuzz", serde_json::to_value(finding).expect("JSON")));
+    let change = Found::Change { number: 3, pass: "gvn", within: 1, lines: vec!["-  %1 = int %0 + 1".to_string()] };
+    for found in [change, Found::NotInOptimization { shows: "prints `1`".to_string() }] {
+        all.push(("bisect", serde_json::to_value(found).expect("JSON")));
+    }
+    let mut missing: BTreeSet<String> = BTreeSet::new();
+    for (command, document) in all {
+        let mut found = BTreeSet::new();
+        fields(&document, &mut found);
+        assert!(found.len() > 1, "{command}");
+        let is_described = |name: &String| {
+            described.contains(&format!("`{name}`"))
+                || described.contains(&format!(".{name}`"))
+                || described.contains(&format!("`{name}["))
+        };
+        missing.extend(found.into_iter().filter(|name| !is_described(name)).map(|name| format!("{command}: {name}")));
     }
     assert!(missing.is_empty(), "docs/json.md does not name {missing:#?}");
 }
