@@ -2,8 +2,8 @@
 //!
 //! Calls have explicit frames, so that recursion in the program needs none here. The φs of a block, and the copies of a
 //! parallel copy, are all read before any is written. Besides running, it is a judge: a read of an undefined value, an
-//! access out of bounds that no check caught, a check against what is no length, a use of a freed array, an array that outlives its call, and control at
-//! `unreachable` are internal errors, as no source program leads to them.
+//! access out of bounds that no check caught, a check against what is no length, a use of a freed array, an array that
+//! outlives its call, and control at `unreachable` are internal errors, as no source program leads to them.
 //!
 //! ```text
 //! b1: %3 = phi x [1 from b0, %4 from b2]       coming from b2, %3 and %4 swap
